@@ -6,8 +6,8 @@ use std::{
     fmt,
 };
 
-use kairo_core::{ids, record::Record, subjects::route};
-use kairo_mind::replay::{Outcome, Replay, Replayed};
+use kairo_core::{ids, record::Record, subjects::find_route};
+use kairo_mind::replay::{Replay, ReplayOutcome, ReplayedDecision};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
@@ -35,12 +35,12 @@ pub fn miscounted(records: &[Record]) -> Vec<String> {
 
 /// A decision that is not what the log says when it is made again from what the log says it was made of.
 #[derive(Debug)]
-pub struct OtherDecision(Replayed);
+pub struct OtherDecision(ReplayedDecision);
 
 impl OtherDecision {
     /// Returns true if the decision is the same and only the models would be asked in other words.
     pub fn is_asked_otherwise(&self) -> bool {
-        self.0.outcome == Outcome::Same && !self.0.without_basis
+        self.0.outcome == ReplayOutcome::Same && !self.0.without_basis
     }
 
     /// Returns the agent of the decision and its position in the log.
@@ -58,7 +58,7 @@ impl fmt::Display for OtherDecision {
 /// Every decision that is another when it is made again.
 pub fn replays(records: &[Record]) -> Vec<OtherDecision> {
     let mut replay = Replay::new(None);
-    let replayed = records.iter().filter_map(|record| replay.take(record.clone()));
+    let replayed = records.iter().filter_map(|record| replay.replay_record(record.clone()));
     replayed.filter(|replayed| !replayed.is_same() || replayed.without_basis).map(OtherDecision).collect()
 }
 
@@ -133,7 +133,7 @@ fn queued(records: &[Record]) -> Vec<String> {
     let mut threads: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let resting = resting(records);
     for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
-        let agent_rests = route(&record.subject).is_some_and(|(_, agent)| resting.contains(agent.as_str()));
+        let agent_rests = find_route(&record.subject).is_some_and(|(_, agent)| resting.contains(agent.as_str()));
         for (at, event) in decision.events.iter().enumerate() {
             if let Some(Event::TaskScheduled(it)) = &event.event
                 && let Some(task) = it.task.as_ref().filter(|task| task.kind_word() == TaskKind::Queued)
@@ -211,7 +211,7 @@ struct Queued {
 fn resting(records: &[Record]) -> BTreeSet<String> {
     let mut resting = BTreeSet::new();
     for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
-        let Some((_, agent)) = route(&record.subject) else { continue };
+        let Some((_, agent)) = find_route(&record.subject) else { continue };
         for event in &decision.events {
             let Some(Event::TeamChanged(changed)) = &event.event else { continue };
             match changed.status_word() {
@@ -336,7 +336,7 @@ fn decisions(records: &[Record]) -> Vec<String> {
     let mut decided = BTreeSet::new();
     let mut joined = BTreeSet::new();
     for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
-        let agent = route(&record.subject).map(|(_, agent)| agent.to_string());
+        let agent = find_route(&record.subject).map(|(_, agent)| agent.to_string());
         let before = cursors.insert(agent, decision.cursor);
         let stays = decision.overtaking > 0 || decision.work_input > 0;
         let goes_back = |before| before > decision.cursor || before == decision.cursor && !stays;

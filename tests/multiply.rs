@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_nats::HeaderMap;
 use bytes::{Bytes, BytesMut};
-use kairo_core::record::Raw;
+use kairo_core::record::RawMessage;
 
 /// Beginnings of the names of recorded agents and users; digits replace the zeros.
 pub const AGENT: &str = "agent-0000000";
@@ -46,7 +46,7 @@ pub fn named(name: &str, number: u32) -> String {
 }
 
 impl Pattern {
-    pub fn of(raw: &Raw) -> Self {
+    pub fn of(raw: &RawMessage) -> Self {
         let headers = raw.headers.iter().flat_map(|(name, values)| {
             let name = disarmed(name.as_ref());
             values.iter().map(move |value| (name.clone(), Patched::of(value.as_str().as_bytes().to_vec().into())))

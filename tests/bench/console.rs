@@ -7,7 +7,7 @@ use std::{fmt, ops::Range, process::Stdio, time::Duration};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, append::Outgoing},
+    bus::{Bus, append::OutgoingEvent},
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{Service as Core, TOOL_PROGRESS},
@@ -172,8 +172,8 @@ async fn write(bus: &Bus, numbers: Range<u64>) -> Outcome<()> {
             message: format!("Sentence {number} of a long story"),
             ..ToolProgress::default()
         };
-        let envelope = Envelope::entering(ids::entering(), Core::ToolRunner, Origin::Tool, Timestamp::now());
-        bus.publish(&Outgoing::new(&TOOL_PROGRESS, owner, envelope.in_thread(THREAD), said)).await?;
+        let envelope = Envelope::from_outside(ids::generate(), Core::ToolRunner, Origin::Tool, Timestamp::now());
+        bus.publish(&OutgoingEvent::new(&TOOL_PROGRESS, owner, envelope.with_thread(THREAD), said)).await?;
         Outcome::Ok(())
     });
     writing.buffer_unordered(AT_ONCE).try_collect().await

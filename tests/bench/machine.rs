@@ -86,7 +86,7 @@ impl Machine {
         let mut options = StackOptions::new(&bins, folder.path().join("logs"));
         options.ready_deadline = READY_WITHIN;
         let mut stack = Stack::new(options);
-        stack.connect(&nats.url(), nats.users());
+        stack.use_nats(&nats.url(), nats.users());
         stack.use_database(&database);
         let gateway = stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
         // What is measured defines its own agents.

@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use kairo_core::{
     bus::Bus,
-    record::{Raw, Record},
+    record::{RawMessage, Record},
 };
 use kairo_local::Service;
 use kairo_proto::{
@@ -149,7 +149,7 @@ impl Seen {
     async fn read_to_end(&mut self, bus: &Bus, wanted: &Team) -> Outcome<()> {
         let wanted = usize::try_from(wanted.tasks)?;
         loop {
-            let mut messages: Vec<Raw> = Vec::new();
+            let mut messages: Vec<RawMessage> = Vec::new();
             bus.read_all("kairo.agent.*.decision.*", self.end, |raw| messages.push(raw)).await?;
             for raw in &messages {
                 self.end = raw.sequence;

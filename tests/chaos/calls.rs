@@ -14,7 +14,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use kairo_core::subjects::route;
+use kairo_core::subjects::find_route;
 use kairo_proto::Body;
 use serde::Deserialize;
 
@@ -137,7 +137,7 @@ impl Bill<'_> {
         let (mut settled, mut inputs) = (BTreeMap::<u64, Timestamp>::new(), BTreeMap::<String, Inputs>::new());
         let mut calls = Calls { requests: self.requests.len(), ..Calls::default() };
         for entry in entries {
-            let agent = route(&entry.record.subject).map(|(_, owner)| owner.to_string());
+            let agent = find_route(&entry.record.subject).map(|(_, owner)| owner.to_string());
             let inputs = inputs.entry(agent.unwrap_or_default()).or_default();
             if let Some(decision) = decision(&entry.record) {
                 calls.decisions += usize::from(!decision.completions.is_empty());

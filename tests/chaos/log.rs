@@ -7,7 +7,7 @@ use kairo_core::{
     bus::{Bus, BusConfig, BusError},
     event_json,
     ids::{self, Name},
-    record::{Raw, Record},
+    record::{RawMessage, Record},
     subjects::{self, Service},
 };
 use kairo_proto::{
@@ -73,10 +73,10 @@ impl Log {
         self.end
     }
 
-    fn take_in(&mut self, raw: &Raw) {
+    fn take_in(&mut self, raw: &RawMessage) {
         self.end = raw.sequence;
         // What other systems say need not be an event of Kairo's.
-        if subjects::outside(&raw.subject).is_some() {
+        if subjects::trigger_of(&raw.subject).is_some() {
             return;
         }
         match raw.read(MAX_BODY) {
@@ -218,7 +218,7 @@ impl Open {
 /// A connection of our own to nats-server, which comes back by itself.
 pub async fn connect(login: &Login) -> Outcome<Bus> {
     let nats = login::config(login);
-    let instance = Name::parse(&format!("chaos-{}", ids::entering().simple()))?;
+    let instance = Name::parse(&format!("chaos-{}", ids::generate().simple()))?;
     let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await?;
     bus.find_log().await?;
     Ok(bus)

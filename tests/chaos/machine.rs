@@ -101,7 +101,7 @@ impl Machine {
         let postgres = Postgres::start(tools.ephemeral_postgres_in(folder.join("postgres"))?);
         let (nats, postgres) = tokio::join!(nats, postgres);
         let (nats, postgres) = (nats?, postgres?);
-        let database = postgres.create_kairo("kairo").await?;
+        let database = postgres.create_kairo_database("kairo").await?;
         let model = simulator(folder, settings, oracle).await?;
         let surroundings = Surroundings {
             folder,

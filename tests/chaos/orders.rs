@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_nats::HeaderMap;
-use kairo_core::{bus::Bus, ids, record::Record, subjects::route};
+use kairo_core::{bus::Bus, ids, record::Record, subjects::find_route};
 use kairo_proto::{
     Decided,
     about::{self, Chain, Thread},
@@ -98,7 +98,7 @@ pub async fn give(clients: Clients, bus: Bus, desks: PathBuf) {
 
 impl Watch {
     fn see(&mut self, record: &Record, chores: &mut Vec<Chore>) {
-        let agent = route(&record.subject).map(|(_, agent)| agent.to_string()).unwrap_or_default();
+        let agent = find_route(&record.subject).map(|(_, agent)| agent.to_string()).unwrap_or_default();
         let Some(decision) = decision(record) else { return };
         let stopped = tool_calls(decision)
             .filter(|(_, call)| effect(call).is_some_and(|it| it.name().ends_with(TO_BE_CANCELED)))
@@ -187,7 +187,7 @@ impl Chore {
 async fn happen(bus: &Bus, wish: &str) -> Result<(), async_nats::Error> {
     let mut headers = HeaderMap::new();
     // The same however often it is told.
-    let id = ids::named("chaos", &[wish]).to_string();
+    let id = ids::from_parts("chaos", &[wish]).to_string();
     for (name, value) in [("ce-specversion", "1.0"), ("ce-id", &id), ("ce-source", "/chaos"), ("ce-type", OUTSIDE)] {
         headers.insert(name, value);
     }

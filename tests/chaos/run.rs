@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, follow::Newest},
+    bus::{Bus, subject_follower::NewestRecord},
     ids::Name,
     record::Record,
     subjects::{CATALOGUE, Service},
@@ -216,7 +216,7 @@ async fn tools_are_offered(bus: &Bus) -> Outcome<()> {
     let owner = Name::parse(Service::ToolRunner.name())?;
     let shutdown = CancellationToken::new();
     let _ends_with_us = shutdown.clone().drop_guard();
-    let catalogue = Newest::follow(bus, CATALOGUE.of(&owner), shutdown);
+    let catalogue = NewestRecord::follow(bus, CATALOGUE.of_owner(&owner), shutdown);
     let offers = |body: &Body, tool: &str| {
         ToolCatalogue::of(body).is_some_and(|catalogue| catalogue.tools.iter().any(|offered| offered.name == tool))
     };

@@ -8,8 +8,8 @@ use std::{path::Path, time::Duration};
 
 use async_nats::jetstream;
 use futures::future::select_all;
-use kairo_core::{ids::Name, permissions::Identity};
-use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Stack, TlsFiles, Tools, Users, free_port};
+use kairo_core::{ids::Name, permissions::NatsIdentity};
+use kairo_local::{ClusterMember, LocalError, Login, NatsServer, NatsUsers, Stack, TlsFiles, Tools, free_port};
 use tokio::time::{sleep, timeout};
 
 use self::{disk::Disk, links::Links};
@@ -36,7 +36,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 pub struct Servers {
     all: Vec<NatsServer>,
-    users: Users,
+    users: NatsUsers,
     /// The TLS files with which the servers of a cluster prove their identity to clients and to each other.
     tls: Option<TlsFiles>,
     /// Asks who leads; none where there is nobody else.
@@ -53,8 +53,8 @@ impl Servers {
 
     /// Starts so many in `folder`, and waits until they answer.
     pub async fn start(tools: &Tools, folder: &Path, settings: &Settings) -> Outcome<Self> {
-        let mut users = Users::in_dir(folder.join("users"))?;
-        users.let_in_worker(&Name::parse(Peer::Clerk.name())?)?;
+        let mut users = NatsUsers::in_dir(folder.join("users"))?;
+        users.add_worker(&Name::parse(Peer::Clerk.name())?)?;
         let is_trial = !matches!(settings.course, Course::Chaos | Course::Walk | Course::SideBySide);
         if settings.servers == 1 {
             let mut options = tools.nats_in(folder.join("nats"))?;
@@ -99,13 +99,14 @@ impl Servers {
     /// All of them, as who may do everything.
     pub fn operator(&self) -> Login {
         let (user, password) =
-            (Identity::Provision.name().to_owned(), self.users.password(Identity::Provision).to_owned());
+            (NatsIdentity::Provision.name().to_owned(), self.users.password(NatsIdentity::Provision).to_owned());
         Login { url: self.url(), user, password, tls_ca: self.authority().map(Path::to_owned) }
     }
 
     /// All of them, as the tool worker of the load.
     pub fn worker(&self) -> Outcome<Login> {
-        let (user, password) = self.users.worker(&Name::parse(Peer::Clerk.name())?).ok_or("no user for the worker")?;
+        let (user, password) =
+            self.users.worker_login(&Name::parse(Peer::Clerk.name())?).ok_or("no user for the worker")?;
         Ok(Login { user, password: password.to_owned(), ..self.operator() })
     }
 
@@ -117,7 +118,7 @@ impl Servers {
 
     /// Has services of this stack go to them as who they are.
     pub fn are_for(&self, stack: &mut Stack) {
-        stack.connect(&self.url(), &self.users);
+        stack.use_nats(&self.url(), &self.users);
         if let Some(authority) = self.authority() {
             stack.trust(authority);
         }
@@ -210,6 +211,6 @@ impl Victim for Servers {
     }
 
     async fn ended(&self) -> String {
-        select_all(self.all.iter().map(|server| Box::pin(server.process().exited()))).await.0.to_string()
+        select_all(self.all.iter().map(|server| Box::pin(server.process().wait_for_exit()))).await.0.to_string()
     }
 }

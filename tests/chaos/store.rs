@@ -10,7 +10,7 @@ use async_nats::{
         stream,
     },
 };
-use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
+use kairo_core::{bus::Bus, record::RawMessage, subjects::EVENTS_STREAM};
 
 use tokio::time::sleep;
 
@@ -27,7 +27,7 @@ const REACH: u64 = 400;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Returns true if the chaos test published the message again.
-pub fn published_again(message: &Raw) -> bool {
+pub fn published_again(message: &RawMessage) -> bool {
     message.header(MARK).is_some()
 }
 
@@ -95,10 +95,10 @@ impl Store {
         let mut published = Vec::new();
         for _ in 0..messages {
             let after = end.saturating_sub(1 + random.below(REACH.min(end)));
-            let page = self.bus.read("kairo.>", after).await?;
+            let page = self.bus.read_page("kairo.>", after).await?;
             let Some(message) = page.messages.first().filter(|message| !in_force(message)) else { continue };
             let sent = self.bus.nats()?.jetstream.publish_with_headers(
-                self.bus.stored(&message.subject),
+                self.bus.stored_subject(&message.subject),
                 marked(message),
                 message.payload.clone(),
             );
@@ -114,12 +114,12 @@ fn is_missing(error: &GetStreamError) -> bool {
 }
 
 /// Of what the newest message puts in force, an old one published again would be a new one; and ours are not history.
-fn in_force(message: &Raw) -> bool {
+fn in_force(message: &RawMessage) -> bool {
     message.subject.starts_with("kairo.system.") || message.subject.ends_with(".defined") || published_again(message)
 }
 
 /// The headers a message was published with, and the mark. The server adds its own when a message is read.
-fn marked(message: &Raw) -> HeaderMap {
+fn marked(message: &RawMessage) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, values) in message.headers.iter().filter(|(name, _)| !AsRef::<str>::as_ref(*name).starts_with("Nats-")) {
         values.iter().for_each(|value| headers.append(name.clone(), value.clone()));

@@ -94,6 +94,6 @@ impl Victim for Postgres {
     }
 
     async fn ended(&self) -> String {
-        self.process().exited().await.to_string()
+        self.process().wait_for_exit().await.to_string()
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use async_nats::jetstream::stream::DiscardPolicy;
 use kairo_core::{
-    permissions::Identity,
+    permissions::NatsIdentity,
     subjects::{AGENT_DECISION, AGENT_MESSAGE, EVENTS_STREAM, SNAPSHOTS_BUCKET},
 };
 use kairo_local::{Service, StackOptions};
@@ -31,7 +31,7 @@ pub fn command(world: &World, arguments: &[&str]) -> Command {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
     command.arg("--json").args(arguments).env("KAIRO_NATS__URL", &world.url_of_nats).kill_on_drop(true);
-    command.envs(world.nats.users().settings(Identity::Provision)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.envs(world.nats.users().settings(NatsIdentity::Provision)).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -158,11 +158,14 @@ async fn of_a_log_that_lost_its_beginning_nothing_is_made_but_with_its_archive()
     let path = folder.path().join("archive").to_str().unwrap().to_owned();
     world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
     world.send(AGENT, "still there?").await;
-    world.log.wait(|event| event.subject == AGENT_MESSAGE.of(&agent(AGENT)) && event.text() == "still there?").await;
+    world
+        .log
+        .wait(|event| event.subject == AGENT_MESSAGE.of_owner(&agent(AGENT)) && event.text() == "still there?")
+        .await;
     let before = read(&world, &["state", AGENT]).await;
     let archived = archived(&world, &[&path]).await;
     trimmed_by_limit(&world, 2).await;
-    let begins = world.bus.beginning().await.unwrap().first;
+    let begins = world.bus.log_start().await.unwrap().first;
     assert!(begins > 1 && begins <= archived["through"].as_u64().unwrap() + 1, "{begins}, {archived}");
 
     assert!(refused(&world, &["state", AGENT]).await.contains("no longer in the log: name an archive"));
@@ -186,7 +189,11 @@ async fn of_a_log_that_lost_its_beginning_nothing_is_made_but_with_its_archive()
     timeout(DEADLINE, is_told).await.expect("nobody said so");
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.contains(&format!("the log begins at message {begins}")), "{text}");
-    assert_eq!(world.bus.last_at_leader(&AGENT_DECISION.of(&agent(AGENT))).await.unwrap(), 0, "it decides nothing");
+    assert_eq!(
+        world.bus.last_at_leader(&AGENT_DECISION.of_owner(&agent(AGENT))).await.unwrap(),
+        0,
+        "it decides nothing"
+    );
     // What waits for that agent never settles.
     world.stack.stop().await.unwrap();
 }

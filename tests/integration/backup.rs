@@ -10,16 +10,16 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
     bus::{
-        port::{Start, Streams},
-        timers::Timer,
+        port::{StreamStore, TailStart},
+        timers::TaskTimer,
     },
     ids,
-    permissions::Identity,
-    record::{Place, Raw},
+    permissions::NatsIdentity,
+    record::{DecisionPosition, RawMessage},
     subjects::{EVENTS_STREAM, TASK_DUE, TIMERS_STREAM},
 };
 use kairo_local::{Service, StackOptions};
-use kairo_read_model::{Digests, digests};
+use kairo_read_model::{GenerationDigest, digest_generation};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, query_scalar};
 use tokio::{process::Command, time::timeout};
@@ -50,7 +50,7 @@ pub fn command(world: &World, arguments: &[&str]) -> Command {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
     command.arg("--json").args(arguments).env("KAIRO_NATS__URL", world.nats.url()).kill_on_drop(true);
-    command.envs(world.nats.users().settings(Identity::Provision)).env("KAIRO_SIGNING__KEY", signing_key());
+    command.envs(world.nats.users().settings(NatsIdentity::Provision)).env("KAIRO_SIGNING__KEY", signing_key());
     command
 }
 
@@ -96,25 +96,25 @@ impl World {
     }
 
     async fn log_id(&self) -> String {
-        self.bus.nats().unwrap().state(EVENTS_STREAM).await.unwrap().metadata["kairo-log"].clone()
+        self.bus.nats().unwrap().stream_state(EVENTS_STREAM).await.unwrap().metadata["kairo-log"].clone()
     }
 
     /// The live tables, as they are.
-    pub async fn tables_hold(&self) -> Digests {
+    pub async fn tables_hold(&self) -> GenerationDigest {
         let live = self.live_generation().await.unwrap();
         let mut database = PgConnection::connect(&self.database.url).await.unwrap();
-        digests(&mut database, live).await.unwrap().unwrap()
+        digest_generation(&mut database, live).await.unwrap().unwrap()
     }
 
     /// Starts projector, which makes tables anew that were made from the log before; they hold the same.
-    pub async fn tables_are_made_again(&mut self, before: &Digests) {
+    pub async fn tables_are_made_again(&mut self, before: &GenerationDigest) {
         self.stack.restart(Service::Projector, 0).await.unwrap();
         // Nobody tells when they are built: asking is all there is.
         let built = async { while self.live_generation().await.is_none_or(|live| live == before.generation) {} };
         timeout(DEADLINE, built).await.expect("what was made from the log before is made again");
         self.projected().await;
         let again = self.tables_hold().await;
-        assert_eq!((&again.positions, again.differing(before)), (&before.positions, Vec::new()));
+        assert_eq!((&again.positions, again.differing_tables(before)), (&before.positions, Vec::new()));
     }
 
     /// Removes all that nats-server keeps.
@@ -131,31 +131,32 @@ impl World {
     }
 
     /// All that a stream has, as it is stored.
-    async fn stored_in(&self, stream: &str) -> Vec<Raw> {
+    async fn stored_in(&self, stream: &str) -> Vec<RawMessage> {
         let (nats, mut all) = (self.bus.nats().unwrap(), Vec::new());
-        let mut tail = nats.tail(stream, &[">".to_owned()], Start::After(0)).await.unwrap();
+        let mut tail = nats.tail_stream(stream, &[">".to_owned()], TailStart::After(0)).await.unwrap();
         let pending = usize::try_from(tail.pending()).unwrap();
         while all.len() < pending {
-            all.extend(tail.next().await.unwrap());
+            all.extend(tail.next_batch().await.unwrap());
         }
         all
     }
 
     /// Checks that a timer that is set goes off and reaches the log.
     async fn timers_go_off(&self) {
-        let (task, at) = (ids::entering(), Timestamp::now() + SignedDuration::from_millis(10));
-        let decided = Place { sequence: 1, position: 0 };
-        let timer = Timer { agent: agent("a"), task, occurrence: 1, at, decided };
-        self.bus.arm(&timer).await.unwrap();
+        let (task, at) = (ids::generate(), Timestamp::now() + SignedDuration::from_millis(10));
+        let decided = DecisionPosition { sequence: 1, position: 0 };
+        let timer = TaskTimer { agent: agent("a"), task, occurrence: 1, at, decided };
+        self.bus.arm_timer(&timer).await.unwrap();
         let is_due = |event: &kairo_core::event_json::EventJson| {
-            event.subject == TASK_DUE.of(&agent("a")) && event.payload["task_id"] == task.to_string()
+            event.subject == TASK_DUE.of_owner(&agent("a")) && event.payload["task_id"] == task.to_string()
         };
         self.log.wait(is_due).await;
     }
 }
 
-fn contents(messages: &[Raw]) -> Vec<(u64, String, i128, Vec<u8>)> {
-    let content = |raw: &Raw| (raw.sequence, raw.subject.clone(), raw.stored.as_nanosecond(), raw.payload.to_vec());
+fn contents(messages: &[RawMessage]) -> Vec<(u64, String, i128, Vec<u8>)> {
+    let content =
+        |raw: &RawMessage| (raw.sequence, raw.subject.clone(), raw.stored.as_nanosecond(), raw.payload.to_vec());
     messages.iter().map(content).collect()
 }
 
@@ -307,7 +308,7 @@ async fn killed_halfway(world: &mut World, backup: &Path, end: u64) {
     let is_filled = async {
         let nats = world.bus.nats().unwrap();
         // Nobody tells how far it is: asking is all there is.
-        while nats.state(EVENTS_STREAM).await.map_or(0, |log| log.last_sequence) < end {}
+        while nats.stream_state(EVENTS_STREAM).await.map_or(0, |log| log.last_sequence) < end {}
     };
     timeout(DEADLINE, is_filled).await.expect("the log was never filled");
     restoring.kill().await.unwrap();

@@ -39,7 +39,7 @@ struct Flawed {
 }
 
 fn envelope(type_name: &str) -> Envelope {
-    let envelope = Envelope::entering(ids::entering(), Service::Gateway, Origin::User, Timestamp::now());
+    let envelope = Envelope::from_outside(ids::generate(), Service::Gateway, Origin::User, Timestamp::now());
     Envelope { type_name: type_name.to_owned(), ..envelope }
 }
 
@@ -56,7 +56,7 @@ fn owner(route: &Route) -> &'static str {
 /// Everything that can be wrong with a message on a subject.
 fn flaws(route: &Route) -> Vec<Flawed> {
     let type_name = route.types[0];
-    let subject = route.of(&agent(owner(route)));
+    let subject = route.of_owner(&agent(owner(route)));
     let mut flaws = Vec::new();
     let mut add = |headers: HeaderMap, body: Vec<u8>, reason: &str| {
         let is_letter = !(reason.ends_with(UNKNOWN) && route.consumers.is_empty());
@@ -176,7 +176,7 @@ async fn outsiders_may_write_json_and_say_more_than_is_known() {
         assert_eq!(reply.text(), format!("You said: {said}"));
     };
     // A CloudEvent of an outsider: only what the specification requires, and JSON by default.
-    let id = ids::entering();
+    let id = ids::generate();
     let mut plain = HeaderMap::new();
     for (name, value) in [
         ("ce-specversion", "1.0"),
@@ -221,7 +221,7 @@ async fn outsiders_may_write_json_and_say_more_than_is_known() {
     let mut direct = headers(&said);
     direct.insert("ce-datacontenttype", "application/json");
     let body = json!({ "message_id": "m-4", "user": "ann", "text": "direct" });
-    world.publish(&AGENT_MESSAGE.of(&agent("default")), direct, body.to_string()).await;
+    world.publish(&AGENT_MESSAGE.of_owner(&agent("default")), direct, body.to_string()).await;
     answered(said.id, "direct").await;
 
     assert_eq!(world.dead_letters_so_far().await, 0);
@@ -236,14 +236,14 @@ async fn an_agent_whose_subjects_begin_with_garbage_works() {
         [("agent", "decision"), ("tool", "invoke"), ("tool", "result"), ("process", "spawned"), ("process", "exited")];
     let mut garbage = 0;
     for (noun, verb) in guarded.into_iter().chain([("agent", "defined"), ("agent", "message")]) {
-        world.publish(&route(noun, verb).of(&agent("fresh")), HeaderMap::new(), "garbage").await;
+        world.publish(&route(noun, verb).of_owner(&agent("fresh")), HeaderMap::new(), "garbage").await;
         garbage += 1;
     }
     let (status, answer) = world.post("/v1/agents", &json!({ "agent": "fresh", "prompt": "Be brief." })).await;
     assert!(status == 200 || status == 201, "{answer}");
     assert!(world.ask("fresh", "time please").await.starts_with("It is 2"));
     for (noun, verb) in guarded {
-        world.publish(&route(noun, verb).of(&agent("fresh")), HeaderMap::new(), "garbage").await;
+        world.publish(&route(noun, verb).of_owner(&agent("fresh")), HeaderMap::new(), "garbage").await;
         garbage += 1;
         assert!(world.ask("fresh", "time please").await.starts_with("It is 2"), "after garbage on {noun}.{verb}");
     }

@@ -149,7 +149,7 @@ async fn written_down(world: &World, agents: &[&str]) -> Value {
     let there = async {
         loop {
             // Nobody tells: asking is all there is.
-            let entry = world.bus.value(SNAPSHOTS_BUCKET, &key).await.unwrap();
+            let entry = world.bus.read_value(SNAPSHOTS_BUCKET, &key).await.unwrap();
             let kept = entry.and_then(|entry| serde_json::from_slice::<Value>(&entry.value).ok());
             let declared = kept.as_ref().and_then(|kept| kept["declared"].as_object());
             if declared.is_some_and(|declared| declared.keys().eq(agents)) {

@@ -3,7 +3,7 @@
 
 use futures::StreamExt;
 use kairo_core::{
-    bus::congestion::{self, Congestion, Queue},
+    bus::congestion::{self, Congestion, InputQueue},
     subjects::CONGESTION_BUCKET,
 };
 use kairo_local::Service;
@@ -41,7 +41,7 @@ async fn is_refused(world: &World, name: &str) -> bool {
 async fn congest(world: &World, name: &str) {
     let heard = async {
         loop {
-            congestion::announce(&world.bus, &Queue::of(&agent(name)), Some(CONGESTION)).await;
+            congestion::announce(&world.bus, &InputQueue::for_agent(&agent(name)), Some(CONGESTION)).await;
             if is_refused(world, name).await {
                 return;
             }
@@ -52,7 +52,7 @@ async fn congest(world: &World, name: &str) {
 
 /// Says that it is so no longer, until the gateway has heard of it.
 async fn relieve(world: &World, name: &str) {
-    congestion::announce(&world.bus, &Queue::of(&agent(name)), None).await;
+    congestion::announce(&world.bus, &InputQueue::for_agent(&agent(name)), None).await;
     let heard = async { while is_refused(world, name).await {} };
     timeout(DEADLINE, heard).await.expect("messages are refused for ever");
 }
@@ -157,7 +157,7 @@ async fn congestion_outlives_a_gateway_and_its_bucket_a_restart_of_the_server() 
 async fn a_user_with_too_much_on_its_way_to_an_agent_is_told_and_nobody_else() {
     let world = Wanted::new(USUAL).env(Service::Router, "KAIRO_ROUTER__PENDING_MESSAGES", "4").start().await;
     world.define(BUSY).await;
-    let queue = Queue::line(&agent(BUSY), &agent("ann"));
+    let queue = InputQueue::for_user_line(&agent(BUSY), &agent("ann"));
     let subject = format!("$KV.{CONGESTION_BUCKET}.{BUSY}.ann");
     let mut announced = world.bus.nats().unwrap().client.subscribe(subject).await.unwrap();
     // Everything that was sent meanwhile is read at once.

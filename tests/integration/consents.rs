@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
     ids,
     subjects::{self, AGENT_APPROVAL, USER_APPROVAL},
@@ -54,16 +54,17 @@ async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
 
         // One that entered all the same, such as through a gateway of before.
         let approval = UserApproval {
-            approval_id: ids::entering().to_string(),
+            approval_id: ids::generate().to_string(),
             user: other.to_owned(),
             agent: "clerk".to_owned(),
             action_id: id.clone(),
             verdict: verdict.to_owned(),
             note: String::new(),
         };
-        let envelope = Envelope::entering(ids::entering(), subjects::Service::Gateway, Origin::User, Timestamp::now());
+        let envelope =
+            Envelope::from_outside(ids::generate(), subjects::Service::Gateway, Origin::User, Timestamp::now());
         let event_id = envelope.id;
-        world.bus.publish(&Outgoing::new(&USER_APPROVAL, &agent(other), envelope, approval)).await.unwrap();
+        world.bus.publish(&OutgoingEvent::new(&USER_APPROVAL, &agent(other), envelope, approval)).await.unwrap();
         let refused = |type_name: &str| type_name == v1::AgentFailed::TYPE;
         world.log.wait(|event| event.correlation_id == event_id && refused(&event.type_name)).await;
         let waiting = row(&world, &id).await;
@@ -85,7 +86,7 @@ async fn a_consent_that_no_gateway_has_written_is_none_to_whoever_runs_the_call(
     let world = world().await;
     let (sent, id) = ask_for_consent(&world, "noor").await;
     let body = AgentApproval {
-        approval_id: ids::entering().to_string(),
+        approval_id: ids::generate().to_string(),
         user: "noor".to_owned(),
         action_id: id.clone(),
         verdict: "approved".to_owned(),
@@ -93,9 +94,9 @@ async fn a_consent_that_no_gateway_has_written_is_none_to_whoever_runs_the_call(
     };
     let envelope = Envelope {
         correlation_id: sent.event_id,
-        ..Envelope::entering(ids::entering(), subjects::Service::Router, Origin::User, Timestamp::now())
+        ..Envelope::from_outside(ids::generate(), subjects::Service::Router, Origin::User, Timestamp::now())
     };
-    world.bus.publish(&Outgoing::new(&AGENT_APPROVAL, &agent("clerk"), envelope, body)).await.unwrap();
+    world.bus.publish(&OutgoingEvent::new(&AGENT_APPROVAL, &agent("clerk"), envelope, body)).await.unwrap();
     world.reply(&sent).await;
     let results = world.events_of(&sent).await;
     let results: Vec<_> = results.iter().filter(|event| event.type_name == v1::ToolResult::TYPE).collect();

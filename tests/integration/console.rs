@@ -116,7 +116,7 @@ async fn people_look_back_make_decisions_again_and_retry_what_was_set_aside() {
     let said = world.raw_log().await.into_iter().find(|raw| raw.subject.ends_with(".user.ann.message")).unwrap();
     let mut router = world.bus.clone();
     router.service = kairo_core::subjects::Service::Router;
-    router.dead_letter(Consumer::Router.name(), &said, "the machine was full").await.unwrap();
+    router.write_dead_letter(Consumer::Router.name(), &said, "the machine was full").await.unwrap();
     world.settled().await;
     world.projected().await;
     driver.take(&mut world, &["history", "lab", "fork", "letters", "team"], &[]).await;

@@ -9,7 +9,7 @@ use kairo_core::{
     bus::Bus,
     event_json::EventJson,
     ids,
-    record::Raw,
+    record::RawMessage,
     subjects::{AGENT_MESSAGE, EVENTS_STREAM, USER_MESSAGE},
 };
 use kairo_local::Service;
@@ -49,7 +49,7 @@ fn notes(world: &World, agent: &str) -> Vec<String> {
 }
 
 /// Returns the number of copies of each event in the log.
-fn copies(log: &[Raw]) -> BTreeMap<String, usize> {
+fn copies(log: &[RawMessage]) -> BTreeMap<String, usize> {
     let mut copies = BTreeMap::new();
     for message in log {
         *copies.entry(message.header("ce-id").unwrap().to_owned()).or_default() += 1;
@@ -111,8 +111,8 @@ async fn a_log_published_once_more_changes_nothing() {
 
     // Of what the newest message puts in force, an old one published again would be a new one.
     let in_force = |subject: &str| subject.starts_with("kairo.system.") || subject.ends_with(".defined");
-    let mut shuffled: Vec<&Raw> = original.iter().filter(|message| !in_force(&message.subject)).collect();
-    shuffled.sort_by_key(|message| ids::named("shuffled", &[&message.sequence.to_string()]));
+    let mut shuffled: Vec<&RawMessage> = original.iter().filter(|message| !in_force(&message.subject)).collect();
+    shuffled.sort_by_key(|message| ids::from_parts("shuffled", &[&message.sequence.to_string()]));
     for message in &shuffled {
         world.publish_again(message).await;
     }
@@ -149,14 +149,14 @@ async fn echo(bus: &Bus) -> watch::Receiver<u64> {
     tokio::spawn(async move {
         let mut seen = BTreeSet::new();
         while let Some(message) = messages.next().await {
-            let (raw, _) = Raw::delivered(&mut message.unwrap()).unwrap();
+            let (raw, _) = RawMessage::from_delivery(&mut message.unwrap()).unwrap();
             if seen.insert(raw.header("ce-id").unwrap().to_owned()) {
                 let headers = own_headers(&raw);
                 let published = bus
                     .nats()
                     .unwrap()
                     .jetstream
-                    .publish_with_headers(bus.stored(&raw.subject), headers, raw.payload)
+                    .publish_with_headers(bus.stored_subject(&raw.subject), headers, raw.payload)
                     .await;
                 published.unwrap().await.unwrap();
             }
@@ -211,9 +211,9 @@ async fn the_same_message_sent_again_in_any_way_is_answered_once() {
     let log = world.raw_log().await;
     for row in [USER_MESSAGE, AGENT_MESSAGE] {
         let owner = agent(if row.noun == "user" { "ann" } else { "default" });
-        let message = log.iter().find(|raw| raw.subject == row.of(&owner)).unwrap();
+        let message = log.iter().find(|raw| raw.subject == row.of_owner(&owner)).unwrap();
         let mut envelope = message.read(100_000).unwrap().envelope;
-        envelope.id = ids::entering();
+        envelope.id = ids::generate();
         world.publish(&message.subject, headers(&envelope), message.payload.clone()).await;
     }
     // Another user's message may have the same id.
@@ -233,7 +233,7 @@ async fn outsiders_messages_without_an_id_are_all_answered() {
     for text in ["hello", "good bye"] {
         let body = Body::from(UserMessage { user: "ann".into(), text: text.into(), ..Default::default() });
         let mut envelope = world.raw_log().await[0].read(1_000_000).unwrap().envelope;
-        envelope.id = ids::entering();
+        envelope.id = ids::generate();
         envelope.correlation_id = envelope.id;
         envelope.type_name = body.type_name().to_owned();
         world.publish("kairo.user.ann.message", headers(&envelope), body.encode()).await;

@@ -16,7 +16,7 @@ use std::{
     process::{Command, Output},
 };
 
-use kairo_core::permissions::Identity;
+use kairo_core::permissions::NatsIdentity;
 use kairo_local::{Postgres, Service, StackOptions, Tools};
 use kairo_tests::certificates::Authority;
 use serde_json::Value;
@@ -195,8 +195,8 @@ fn the_configurations_of_nats_server_are_understood() {
         command.arg("-t").arg("--config").arg(&config).env("POD_NAME", "nats-0").env("MAX_FILE_STORE", "1GB");
         let users = together.path().join("nats-users.conf");
         let users = fs::read_to_string(if users.exists() { &users } else { &config }).unwrap();
-        for identity in Identity::ALL {
-            let (user, variable) = (identity.name(), identity.variable());
+        for identity in NatsIdentity::ALL {
+            let (user, variable) = (identity.name(), identity.variable_name());
             let (known, secret) = match folders.contains(&NKEYS) {
                 true => (format!("nkey: $NATS_NKEY_{variable}"), nkeys[&format!("NATS_NKEY_{variable}")].as_str()),
                 false => (format!("user: {user}, password: $NATS_PASSWORD_{variable}"), "secret"),

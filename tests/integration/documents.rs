@@ -8,9 +8,9 @@ use std::{
 };
 
 use clap::CommandFactory;
-use kairo_cli::commands::Arguments;
+use kairo_cli::commands::CliArgs;
 use kairo_core::{
-    carried::{Carrying, SUBJECTS},
+    carry_forward::{CarryForward, SUBJECTS},
     config::SECTIONS,
     subjects::{Emitter, Route, Store, TABLE},
 };
@@ -174,9 +174,9 @@ fn carried() -> String {
     let mut text = String::from("| subject | carried | why |\n|---|---|---|\n");
     for (row, carrying, why) in &SUBJECTS {
         let what = match carrying {
-            Carrying::Last => "the last one",
-            Carrying::All => "all",
-            Carrying::Nothing => continue,
+            CarryForward::Last => "the last one",
+            CarryForward::All => "all",
+            CarryForward::Nothing => continue,
         };
         writeln!(text, "| `kairo.{}.{}.{}` | {what} | {why} |", row.noun, owner(row), row.verb).unwrap();
     }
@@ -363,7 +363,7 @@ fn every_configuration_that_is_shown_is_taken() {
 
 /// Returns the first mistake in the arguments of `kairo`, values aside.
 fn mistake(arguments: &[String]) -> Option<String> {
-    let mut command = Arguments::command();
+    let mut command = CliArgs::command();
     command.build();
     let mut command = &command;
     let mut arguments = arguments.iter();

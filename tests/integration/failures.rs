@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{
         Bus,
-        append::Outgoing,
-        consume::{Delivery, Failure, Handler, Settled, consume},
-        retrying::Retries,
+        append::OutgoingEvent,
+        consume::{Delivery, DeliveryOutcome, Handler, HandlerFailure, consume},
+        dead_letter_retry::DeadLetterRetrier,
     },
     envelope::{Envelope, Origin},
     ids,
@@ -52,7 +52,7 @@ struct Scripted {
 }
 
 impl Handler for Scripted {
-    async fn handle(&self, _delivery: &Delivery) -> Result<Settled, Failure> {
+    async fn handle(&self, _delivery: &Delivery) -> Result<DeliveryOutcome, HandlerFailure> {
         let (next, left) = {
             let mut script = self.script.lock().unwrap();
             (script.pop_front().expect("it was given up"), script.len())
@@ -61,9 +61,9 @@ impl Handler for Scripted {
             self.over.notify_one();
         }
         match next {
-            Return => Ok(Settled::Later(Duration::ZERO)),
-            Fail => Err(Failure::Transient("on purpose".to_owned())),
-            Deal => Ok(Settled::Done),
+            Return => Ok(DeliveryOutcome::Later(Duration::ZERO)),
+            Fail => Err(HandlerFailure::Transient("on purpose".to_owned())),
+            Deal => Ok(DeliveryOutcome::Done),
         }
     }
 }
@@ -79,8 +79,8 @@ async fn impatient(server: &Server) -> Bus {
 
 /// Delivers a message until the script is over and it was settled; how many dead letters there are then.
 async fn deliver(bus: &Bus, script: Vec<Outcome>) -> u64 {
-    let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
-    bus.publish(&Outgoing::new(&AGENT_DECISION, &agent("a"), envelope, AgentDecision::default())).await.unwrap();
+    let envelope = Envelope::from_outside(ids::generate(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+    bus.publish(&OutgoingEvent::new(&AGENT_DECISION, &agent("a"), envelope, AgentDecision::default())).await.unwrap();
     let scripted = Arc::new(Scripted { script: Mutex::new(script.into()), over: Notify::new() });
     let shutdown = CancellationToken::new();
     let (consuming, handler, stop) = (bus.clone(), scripted.clone(), shutdown.clone());
@@ -125,7 +125,7 @@ async fn what_was_set_aside_is_dealt_with_again_when_somebody_orders_it_and_once
 
     // It fails once more, and is dealt with then. Whoever dealt with it a third time would find no script.
     let scripted = Arc::new(Scripted { script: Mutex::new([Fail, Deal].into()), over: Notify::new() });
-    let retries = Arc::new(Retries::new(&bus).by(CONSUMER, scripted));
+    let retries = Arc::new(DeadLetterRetrier::new(&bus).with_handler(CONSUMER, scripted));
     let (consuming, shutdown) = (bus.clone(), CancellationToken::new());
     let stop = shutdown.clone();
     let running = tokio::spawn(async move { consume(&consuming, Consumer::ToolRunnerRetries, retries, stop).await });

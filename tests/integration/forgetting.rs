@@ -205,7 +205,7 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
     let state = state.to_string();
     assert!(!state.contains(MARK) && !state.contains("\"ann\"") && state.contains(OTHER), "{state}");
     assert_eq!(world.http.get(world.url(&picture)).send().await.unwrap().status(), 404, "nobody else has sent it");
-    let keys = world.bus.values(DATA_KEYS_BUCKET, "object.>").await.unwrap();
+    let keys = world.bus.read_values(DATA_KEYS_BUCKET, "object.>").await.unwrap();
     assert!(keys.len() == 1 && keys.iter().all(|key| key.value == "\"destroyed\""), "{keys:?}");
     // Whoever builds it anew gets the same.
     world.verified().await;
@@ -279,21 +279,21 @@ async fn users_are_forgotten_one_after_the_other_and_together_whichever_server_d
         "through": 0, "agents": [], "read_model": 0, "search": 0, "reason": "", "by": "gateway-that-died",
         "until": "2026-01-01T00:00:00Z",
     });
-    let signed = signatures().write(DATA_KEYS_BUCKET, "order.eve", &order).unwrap();
+    let signed = signatures().encode_entry(DATA_KEYS_BUCKET, "order.eve", &order).unwrap();
     world.bus.update_value(DATA_KEYS_BUCKET, "order.eve", signed.into(), 0).await.unwrap();
     world.forgotten("eve").await;
     assert!(!tables(&world).await.contains("eveword"));
-    let asked = world.bus.last(&USER_FORGET.of(&Name::parse("eve").unwrap())).await.unwrap().unwrap();
+    let asked = world.bus.last_message(&USER_FORGET.of_owner(&Name::parse("eve").unwrap())).await.unwrap().unwrap();
     assert_eq!((asked.ids().unwrap().0, asked.header("ce-authid")), (order_id, Some("k1")));
     world.verified().await;
 
     // What is damaged is passed over, and not taken for the order.
     let key = "order.bob";
-    let revision = world.bus.value(DATA_KEYS_BUCKET, key).await.unwrap().unwrap().revision;
+    let revision = world.bus.read_value(DATA_KEYS_BUCKET, key).await.unwrap().unwrap().revision;
     world.bus.update_value(DATA_KEYS_BUCKET, key, "{}".into(), revision).await.unwrap();
     let (status, told) = world.get("/v1/users/bob/forget").await;
     assert_eq!((status, told["step"].as_str()), (200, Some("done")), "{told}");
-    let left = world.bus.revisions(DATA_KEYS_BUCKET, key).await.unwrap();
+    let left = world.bus.read_revisions(DATA_KEYS_BUCKET, key).await.unwrap();
     assert!(!left.iter().any(|raw| &raw.payload[..] == b"{}"), "it is removed");
     world.end().await;
 }

@@ -4,7 +4,7 @@ mod restarting;
 
 use kairo_core::event_json::EventJson;
 use kairo_local::Service;
-use kairo_mind::request::blocks;
+use kairo_mind::request::block_contents;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -152,7 +152,7 @@ async fn told(world: &World) -> String {
     let requests = world.model_requests().await;
     let messages = requests.last().unwrap()["body"]["messages"].as_array().unwrap().clone();
     let texts = messages.iter().map(|message| message["content"].as_str().unwrap_or_default());
-    texts.flat_map(blocks).collect::<Vec<_>>().join("\n")
+    texts.flat_map(block_contents).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
     event_json::EventJson,
     ids,
@@ -212,7 +212,7 @@ async fn users_of_an_agent_reach_their_own_by_chat() {
     ask(&world, "ann", "keep this").await;
     assert_eq!(ask(&world, "ann", "where is the marmalade").await, "found 1");
     assert_eq!(ask(&world, "joe", "where is the marmalade").await, "found 0");
-    let hers = threads::only(AGENT, "ann");
+    let hers = threads::single_thread_id(AGENT, "ann");
     let message = json!({ "user": "joe", "agent": AGENT, "text": "where is the marmalade", "thread_id": hers });
     let told = ask_in(&world, message).await;
     assert_eq!((&told.payload["text"], told.thread_id.as_deref() == Some(&hers)), (&json!("found 0"), false));
@@ -225,7 +225,7 @@ async fn nobody_takes_a_thread_before_or_behind_its_user() {
     let world = Wanted::new(SCENARIO).start().await;
     world.define(AGENT).await;
     // Before she has said a word, and by a name that she will use, too.
-    let hers = threads::only(AGENT, "ann");
+    let hers = threads::single_thread_id(AGENT, "ann");
     for thread in [hers.as_str(), "dinner"] {
         let message = json!({ "user": "joe", "agent": AGENT, "text": "mine now", "thread_id": thread });
         assert_eq!(ask_in(&world, message).await.payload["text"], "You said: mine now");
@@ -238,7 +238,7 @@ async fn nobody_takes_a_thread_before_or_behind_its_user() {
     let dinner = json!({ "user": "ann", "agent": AGENT, "text": "soup", "thread_id": "dinner" });
     let told = ask_in(&world, dinner).await;
     let called_so = told.thread_id.unwrap();
-    assert_eq!(called_so, threads::of(AGENT, "ann", "dinner"));
+    assert_eq!(called_so, threads::id_for_name(AGENT, "ann", "dinner"));
     // By what she calls it and by its id it is the same thread, and an order finds it by both.
     for thread in ["dinner", called_so.as_str()] {
         let message = json!({ "user": "ann", "agent": AGENT, "text": "more", "thread_id": thread });
@@ -301,17 +301,17 @@ async fn hooks_are_their_users_own_until_an_administrator_shares_them() {
 }
 
 /// A decision that nobody decided, which calls a tool with whatever consent.
-fn forged(call: ToolCall, cursor: u64) -> Outgoing {
-    let (id, owner) = (ids::entering(), agent(AGENT));
-    let envelope = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::now());
+fn forged(call: ToolCall, cursor: u64) -> OutgoingEvent {
+    let (id, owner) = (ids::generate(), agent(AGENT));
+    let envelope = Envelope::from_outside(id, Service::AgentRuntime, Origin::Internal, Timestamp::now());
     let action = Event::Action(AgentAction { action: Some(Action::ToolCall(call)) });
     let event = DecidedEvent {
-        event_id: ids::derived(id, "0").to_string(),
+        event_id: ids::derive(id, "0").to_string(),
         correlation_id: id.to_string(),
         event: Some(action),
         ..Default::default()
     };
-    Outgoing::new(
+    OutgoingEvent::new(
         &AGENT_DECISION,
         &owner,
         envelope,
@@ -354,7 +354,7 @@ async fn no_decision_makes_up_a_humans_consent() {
         );
     };
     refused(&refusals(ToolCall { approval_id: String::new(), ..call.clone() }).await, "no consent");
-    refused(&refusals(ToolCall { approval_id: ids::entering().to_string(), ..call.clone() }).await, "nobody was asked");
+    refused(&refusals(ToolCall { approval_id: ids::generate().to_string(), ..call.clone() }).await, "nobody was asked");
     refused(&refusals(ToolCall { asked_at: 0, ..call.clone() }).await, "nobody was asked");
     refused(&refusals(call.clone()).await, "ann has not answered");
     let verdict = json!({ "user": "ann", "agent": AGENT, "action_id": asked.event_id, "verdict": "approved" });

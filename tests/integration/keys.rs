@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use futures::{SinkExt, StreamExt};
-use kairo_gateway::{Access, Limited, Needs, Scope};
+use kairo_gateway::{Access, KeyRequirement, LimitRule, Scope};
 use kairo_local::{Service, StackOptions};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -115,13 +115,13 @@ async fn every_endpoint_asks_for_its_scope() {
     }
     for access in kairo_gateway::endpoints() {
         let found = status(&nobody, access).await;
-        assert_eq!(found == 401, access.needs != Needs::Nothing, "{access:?}: {found}");
+        assert_eq!(found == 401, access.needs != KeyRequirement::Nothing, "{access:?}: {found}");
         for (scopes, caller) in &keys {
             let has = |scope: Scope| scopes.contains(&scope.name()) || scopes.contains(&"admin");
             let may = match access.needs {
-                Needs::Nothing | Needs::Key => true,
-                Needs::Scope(scope) => has(scope),
-                Needs::Both(one, other) => has(one) && has(other),
+                KeyRequirement::Nothing | KeyRequirement::Key => true,
+                KeyRequirement::Scope(scope) => has(scope),
+                KeyRequirement::Both(one, other) => has(one) && has(other),
             };
             let found = status(caller, access).await;
             assert_eq!(found != 403, may, "{access:?} with {scopes:?}: {found}");
@@ -154,10 +154,10 @@ async fn status_about(caller: &Caller, access: &Access, [agent, user]: [&str; 2]
     let path = access.path.replace("{agent}", of_agent).replace("{model}", of_agent).replace("{user}", of_user);
     let mut query = Vec::new();
     // What it must name is named; beside that, perhaps, somebody else.
-    if access.agents == Limited::Named && access.method == "GET" {
+    if access.agents == LimitRule::Named && access.method == "GET" {
         query.push("agent=bob".to_owned());
     }
-    if access.user == Limited::Named {
+    if access.user == LimitRule::Named {
         query.push("user=ann".to_owned());
     }
     if in_query {
@@ -189,9 +189,9 @@ async fn every_endpoint_holds_every_limit_of_a_key() {
         wanted.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
         let (_, key) = operator.make(wanted).await;
         let limited = Caller::new(&world, 0, Some(&key));
-        for access in kairo_gateway::endpoints().filter(|access| access.needs != Needs::Nothing) {
+        for access in kairo_gateway::endpoints().filter(|access| access.needs != KeyRequirement::Nothing) {
             let is_closed =
-                (by_agent && access.agents == Limited::Closed) || (by_user && access.user == Limited::Closed);
+                (by_agent && access.agents == LimitRule::Closed) || (by_user && access.user == LimitRule::Closed);
             let own = status_about(&limited, access, ["bob", "ann"], [true, false, false]).await;
             assert_eq!(own == 403, is_closed, "{access:?} with {limit}: {own}");
             let has = |place: &str| access.path.contains(place);
@@ -199,7 +199,7 @@ async fn every_endpoint_holds_every_limit_of_a_key() {
             // What chat clients call a user is none of these, and bytes are no JSON.
             let in_body = access.method == "POST"
                 && !["/v1/chat/completions", "/v1/objects"].contains(&access.path)
-                && ![access.agents, access.user].contains(&Limited::Free);
+                && ![access.agents, access.user].contains(&LimitRule::Free);
             for (named, is_refused) in
                 [([true, false, false], in_path), ([false, true, false], true), ([false, false, true], in_body)]
             {

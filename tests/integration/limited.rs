@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::{SinkExt, StreamExt};
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
     event_json::EventJson,
     ids,
@@ -242,16 +242,17 @@ async fn pieces_that_come_before_the_log_tells_whose_they_are_are_shown_then() {
     // What the gateway says is taken after what it subscribed to before.
     say(&operator, "ann", "hello").await;
     let turns = USERS.map(|user| {
-        let envelope = Envelope::entering(ids::entering(), subjects::Service::Gateway, Origin::User, Timestamp::now());
+        let envelope =
+            Envelope::from_outside(ids::generate(), subjects::Service::Gateway, Origin::User, Timestamp::now());
         (user, envelope)
     });
     let call = |of: &str, thread: Option<&str>| format!("call of {of} in {thread:?}");
     let live = async |said: &Envelope, user: &str, thread: Option<&str>, index: u32| {
         let piece = LiveToken { index, text: index.to_string(), call_id: call(user, thread), ..Default::default() };
         let envelope =
-            said.follow(ids::entering(), subjects::Service::AgentRuntime, Origin::Internal, Timestamp::now());
-        let envelope = envelope.in_thread(thread.unwrap_or_default());
-        world.bus.say_live(&Outgoing::new(&LIVE_TOKEN, &agent(AGENT), envelope, piece)).await;
+            said.follow_up(ids::generate(), subjects::Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let envelope = envelope.with_thread(thread.unwrap_or_default());
+        world.bus.publish_live(&OutgoingEvent::new(&LIVE_TOKEN, &agent(AGENT), envelope, piece)).await;
     };
     for index in 0..3 {
         for (user, said) in &turns {
@@ -264,7 +265,7 @@ async fn pieces_that_come_before_the_log_tells_whose_they_are_are_shown_then() {
     for (user, said) in turns.iter().rev() {
         let text =
             UserMessage { user: (*user).into(), agent: AGENT.into(), text: "hello".into(), ..Default::default() };
-        world.bus.publish(&Outgoing::new(&USER_MESSAGE, &agent(user), said.clone(), text)).await.unwrap();
+        world.bus.publish(&OutgoingEvent::new(&USER_MESSAGE, &agent(user), said.clone(), text)).await.unwrap();
     }
     let of_test = |shown: &&Value| shown["call_id"].as_str().is_some_and(|call| call.starts_with("call of"));
     let turn = turns[0].1.correlation_id;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use kairo_local::{OtherServer, Process, ProcessSpec, Service};
+use kairo_local::{ChildProcess, ProcessSpec, Service, ThirdPartyServer};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -22,7 +22,7 @@ const CALL: &str =
     "<tool_call>\n{\"name\": \"tools__now\", \"arguments\": {\"time_zone\": \"Asia/Tokyo\"}}\n</tool_call>";
 
 /// A model server; none on a machine where it is not installed.
-async fn server() -> Option<OtherServer> {
+async fn server() -> Option<ThirdPartyServer> {
     let Some(program) = std::env::var_os("KAIRO_LLAMA_SERVER") else {
         eprintln!("skipped: llama.cpp is not installed; scripts/setup --tests says why");
         return None;
@@ -30,19 +30,19 @@ async fn server() -> Option<OtherServer> {
     Some(start(Path::new(&program)).await)
 }
 
-async fn start(program: &Path) -> OtherServer {
+async fn start(program: &Path) -> ThirdPartyServer {
     let arguments = |port: u16, _: &Path| vec![port.to_string().into(), CONTEXT.into(), TEMPLATE.into()];
-    OtherServer::start(program, is_ready, arguments).await.unwrap()
+    ThirdPartyServer::start(program, is_ready, arguments).await.unwrap()
 }
 
 /// Starts the server again on its port, once it is gone.
-async fn start_again(server: &OtherServer) -> Process {
+async fn start_again(server: &ThirdPartyServer) -> ChildProcess {
     let program = std::env::var_os("KAIRO_LLAMA_SERVER").unwrap();
     let mut spec = ProcessSpec::new("llama", program, server.folder.path().join("again.log"));
     spec = spec.args([server.port.to_string().as_str(), CONTEXT, TEMPLATE]);
     spec.ready = is_ready;
-    let mut process = Process::spawn(spec).await.unwrap();
-    process.ready(DEADLINE).await.unwrap();
+    let mut process = ChildProcess::spawn(spec).await.unwrap();
+    process.wait_until_ready(DEADLINE).await.unwrap();
     process
 }
 
@@ -52,7 +52,7 @@ fn is_ready(line: &str) -> bool {
 }
 
 /// A Kairo whose models are all this server, with an agent that is offered these tools and answers in so many tokens at most.
-async fn world(server: &OtherServer, tools: &[&str], longest: &str) -> World {
+async fn world(server: &ThirdPartyServer, tools: &[&str], longest: &str) -> World {
     let wanted = Wanted::new("rules: [{ name: none, when: {}, reply: this is not the model }]");
     let model = |wanted: Wanted, name: &str, value: &str| {
         wanted.env(Service::AgentRuntime, &format!("KAIRO_MODELS__HEAVY__{name}"), value)

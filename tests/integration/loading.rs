@@ -39,14 +39,14 @@ async fn a_snapshot_that_was_deleted_is_written_again() {
     world.define("default").await;
     world.ask("default", "time please").await;
     let key = snapshot_key(&agent("default"));
-    let written = async { while world.bus.value(SNAPSHOTS_BUCKET, &key).await.unwrap().is_none() {} };
+    let written = async { while world.bus.read_value(SNAPSHOTS_BUCKET, &key).await.unwrap().is_none() {} };
     timeout(DEADLINE, written).await.expect("there was never one");
     world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
     let bucket = world.bus.nats().unwrap().jetstream.get_key_value(SNAPSHOTS_BUCKET).await.unwrap();
     bucket.delete(&key).await.unwrap();
     world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     world.ask("default", "time please").await;
-    let again = async { while world.bus.value(SNAPSHOTS_BUCKET, &key).await.unwrap().is_none() {} };
+    let again = async { while world.bus.read_value(SNAPSHOTS_BUCKET, &key).await.unwrap().is_none() {} };
     timeout(DEADLINE, again).await.expect("it was never written again");
     world.end().await;
 }

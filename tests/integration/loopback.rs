@@ -1,7 +1,7 @@
 //! A program on the same machine without a key, where none is required, may only talk to agents: an agent may have
 //! started it.
 
-use kairo_gateway::{Access, Needs, Scope};
+use kairo_gateway::{Access, KeyRequirement, Scope};
 use kairo_local::Service;
 use kairo_proto::v1;
 use reqwest::Method;
@@ -29,9 +29,9 @@ async fn start() -> (World, Caller, Caller) {
 
 fn needs_admin(access: &Access) -> bool {
     match access.needs {
-        Needs::Scope(scope) => scope == Scope::Admin,
-        Needs::Both(one, other) => [one, other].contains(&Scope::Admin),
-        Needs::Nothing | Needs::Key => false,
+        KeyRequirement::Scope(scope) => scope == Scope::Admin,
+        KeyRequirement::Both(one, other) => [one, other].contains(&Scope::Admin),
+        KeyRequirement::Nothing | KeyRequirement::Key => false,
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
     process::Command,
 };
 
-use kairo_core::metrics::table::{Kind, Metric, TABLE, Unit};
+use kairo_core::metrics::table::{Metric, MetricKind, MetricUnit, TABLE};
 use serde_json::Value;
 
 use query::named;
@@ -65,12 +65,13 @@ fn table() -> String {
         let services: Vec<&str> = metric.services.iter().map(|service| service.name()).collect();
         let services = if every { "every one".to_owned() } else { services.join(", ") };
         let labels: Vec<String> = metric.exposed_labels().iter().map(|label| format!("`{label}`")).collect();
-        let suffix = if matches!(metric.kind, Kind::Counter | Kind::ObservedCounter) { "_total" } else { "" };
+        let suffix =
+            if matches!(metric.kind, MetricKind::Counter | MetricKind::ObservedCounter) { "_total" } else { "" };
         let unit = match metric.unit {
-            Unit::YesOrNo => "0 or 1",
+            MetricUnit::YesOrNo => "0 or 1",
             unit => unit.symbol(),
         };
-        let (name, family, kind) = (metric.name, metric.family(), metric.kind.word());
+        let (name, family, kind) = (metric.name, metric.family_name(), metric.kind.openmetrics_type());
         let labels = labels.join(", ");
         writeln!(text, "| `{name}` | `{family}{suffix}` | {kind} | {unit} | {labels} | {services} | {} |", metric.says)
             .unwrap();
@@ -214,7 +215,7 @@ fn queries() -> Vec<Asked> {
 
 /// The metrics by the names that queries find them by.
 fn by_sample() -> BTreeMap<String, &'static Metric> {
-    TABLE.iter().flat_map(|metric| metric.samples().into_iter().map(move |name| (name, *metric))).collect()
+    TABLE.iter().flat_map(|metric| metric.sample_names().into_iter().map(move |name| (name, *metric))).collect()
 }
 
 /// Returns the mistakes in a query: unknown metrics and labels.

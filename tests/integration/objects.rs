@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kairo_core::{
-    bus::objects::{Kept, Objects, StoredFor},
+    bus::objects::{MediaObject, MediaStore, StoredFor},
     media,
 };
 use kairo_local::Service;
@@ -157,8 +157,8 @@ async fn what_no_event_names_goes_and_makes_room_and_what_one_names_stays() {
 }
 
 /// Returns all entries that the store keeps.
-pub async fn kept(objects: &Objects) -> Vec<Kept> {
-    let (there, kept) = objects.follow().await.unwrap();
+pub async fn kept(objects: &MediaStore) -> Vec<MediaObject> {
+    let (there, kept) = objects.follow_objects().await.unwrap();
     let kept = kept.take(usize::try_from(there).unwrap());
     kept.map(|kept| kept.unwrap().expect("it is damaged")).collect().await
 }
@@ -166,10 +166,10 @@ pub async fn kept(objects: &Objects) -> Vec<Kept> {
 #[tokio::test]
 async fn what_was_named_or_stored_again_since_it_was_judged_is_not_removed() {
     let world = Wanted::new(USUAL).start().await;
-    let objects = Objects::new(&world.bus);
+    let objects = MediaStore::new(&world.bus);
     let (bytes, whose) = (image(1, 300_000), StoredFor::default());
     let digest = media::digest(&bytes);
-    let store = || objects.put(&digest, "image/png", &bytes, &whose);
+    let store = || objects.store_object(&digest, "image/png", &bytes, &whose);
     let loaded = async || objects.get(&digest, u64::MAX).await.unwrap().map(|(_, bytes)| bytes);
     store().await.unwrap();
 
@@ -192,11 +192,11 @@ async fn what_was_named_or_stored_again_since_it_was_judged_is_not_removed() {
     let removed = kept(&objects).await.remove(0);
     assert!(removed.is_removed);
     store().await.unwrap();
-    objects.forget(&removed).await.unwrap();
+    objects.forget_removed(&removed).await.unwrap();
     assert_eq!(loaded().await.as_ref(), Some(&bytes));
     let judged = kept(&objects).await.remove(0);
     objects.remove(&judged).await.unwrap();
-    objects.forget(&kept(&objects).await.remove(0)).await.unwrap();
+    objects.forget_removed(&kept(&objects).await.remove(0)).await.unwrap();
     assert!(kept(&objects).await.is_empty());
     world.end().await;
 }
@@ -204,19 +204,19 @@ async fn what_was_named_or_stored_again_since_it_was_judged_is_not_removed() {
 #[tokio::test]
 async fn pieces_of_no_object_go_and_those_of_objects_stay() {
     let world = Wanted::new(USUAL).start().await;
-    let objects = Objects::new(&world.bus);
+    let objects = MediaStore::new(&world.bus);
     let bytes = image(1, 300_000);
     let digest = media::digest(&bytes);
-    objects.put(&digest, "image/png", &bytes, &StoredFor::default()).await.unwrap();
+    objects.store_object(&digest, "image/png", &bytes, &StoredFor::default()).await.unwrap();
     // As a gateway leaves it that is killed while it stores something.
     let jetstream = &world.bus.nats().unwrap().jetstream;
     for _ in 0..3 {
         jetstream.publish("$O.KAIRO_OBJECTS.C.stray", vec![7; 1_000].into()).await.unwrap().await.unwrap();
     }
     let now = world.bus.now();
-    assert_eq!(objects.remove_strays(now - Duration::from_secs(3_600), 10).await.unwrap(), 0);
-    assert_eq!(objects.remove_strays(now + Duration::from_secs(60), 10).await.unwrap(), 1);
-    assert_eq!(objects.remove_strays(now + Duration::from_secs(60), 10).await.unwrap(), 0);
+    assert_eq!(objects.remove_orphan_pieces(now - Duration::from_secs(3_600), 10).await.unwrap(), 0);
+    assert_eq!(objects.remove_orphan_pieces(now + Duration::from_secs(60), 10).await.unwrap(), 1);
+    assert_eq!(objects.remove_orphan_pieces(now + Duration::from_secs(60), 10).await.unwrap(), 0);
     assert_eq!(objects.get(&digest, u64::MAX).await.unwrap().unwrap().1, bytes);
     world.end().await;
 }

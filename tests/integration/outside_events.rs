@@ -9,7 +9,7 @@ use kairo_agent_runtime::effects::Effects;
 use kairo_core::{
     bus::{
         Bus,
-        append::Outgoing,
+        append::OutgoingEvent,
         consume::{consume, consume_raw},
     },
     envelope::{Envelope, Origin},
@@ -24,8 +24,8 @@ use kairo_proto::{
     },
 };
 use kairo_router::{
-    events::{self, Events},
-    missed::Missed,
+    events::{self, OutsideEventHandler},
+    missed_events::MissedEventHandler,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -55,7 +55,8 @@ impl Outside {
     }
 
     fn run_router(&mut self) {
-        let (bus, events, stop) = (self.bus.clone(), Arc::new(Events::new(&self.bus)), self.shutdown.clone());
+        let (bus, events, stop) =
+            (self.bus.clone(), Arc::new(OutsideEventHandler::new(&self.bus)), self.shutdown.clone());
         let run = async move { consume_raw(&bus, Consumer::RouterEvents, events, stop).await };
         self.running.push(tokio::spawn(run));
         self.consumers.push(Consumer::RouterEvents);
@@ -63,7 +64,8 @@ impl Outside {
     }
 
     fn run_missed(&mut self) {
-        let (bus, missed, stop) = (self.bus.clone(), Arc::new(Missed::new(&self.bus)), self.shutdown.clone());
+        let (bus, missed, stop) =
+            (self.bus.clone(), Arc::new(MissedEventHandler::new(&self.bus)), self.shutdown.clone());
         let run = async move { consume_raw(&bus, Consumer::RouterHooks, missed, stop).await };
         self.running.push(tokio::spawn(run));
         self.consumers.push(Consumer::RouterHooks);
@@ -81,10 +83,12 @@ impl Outside {
     async fn decide(&self, owner: &str, events: impl IntoIterator<Item = Event>) {
         let owner = agent(owner);
         let events = events.into_iter().map(|event| DecidedEvent { event: Some(event), ..Default::default() });
-        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let envelope =
+            Envelope::from_outside(ids::generate(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
         let body = AgentDecision { events: events.collect(), ..Default::default() };
-        let last = self.bus.last(&AGENT_DECISION.of(&owner)).await.unwrap().map_or(0, |last| last.sequence);
-        self.bus.append(&Outgoing::new(&AGENT_DECISION, &owner, envelope, body), last).await.unwrap();
+        let last =
+            self.bus.last_message(&AGENT_DECISION.of_owner(&owner)).await.unwrap().map_or(0, |last| last.sequence);
+        self.bus.append(&OutgoingEvent::new(&AGENT_DECISION, &owner, envelope, body), last).await.unwrap();
     }
 
     async fn publish(&self, subject: &str, headers: &[(&str, &str)], body: impl ToString) {
@@ -179,13 +183,13 @@ fn agents(told: &[(Record, TaskTriggered)]) -> BTreeSet<&str> {
 async fn each_agent_that_waits_is_told_once_in_whatever_form_it_is_said() {
     let mut outside = Outside::start().await;
     outside.run_router();
-    let first = ids::entering();
-    let waiting = [hook(first, "post:github.push"), hook(ids::entering(), "post:github.push")];
+    let first = ids::generate();
+    let waiting = [hook(first, "post:github.push"), hook(ids::generate(), "post:github.push")];
     outside.decide("a", waiting).await;
-    outside.decide("b", [hook(ids::entering(), "post:github.push")]).await;
-    outside.decide("c", [hook(ids::entering(), "post:gitlab.push")]).await;
+    outside.decide("b", [hook(ids::generate(), "post:github.push")]).await;
+    outside.decide("c", [hook(ids::generate(), "post:gitlab.push")]).await;
     // It happens before anybody has registered what was decided.
-    let (id, data) = (ids::entering(), json!({"ref": "main"}));
+    let (id, data) = (ids::generate(), json!({"ref": "main"}));
     let binary = [
         ("ce-specversion", "1.0"),
         ("ce-id", &id.to_string()),
@@ -203,7 +207,7 @@ async fn each_agent_that_waits_is_told_once_in_whatever_form_it_is_said() {
     let told = outside.told().await;
     assert_eq!(agents(&told), ["kairo.task.a.triggered", "kairo.task.b.triggered"].into());
     assert_eq!(told.len(), 6, "{told:?}");
-    let first = ids::derived(id, "task.triggered/a");
+    let first = ids::derive(id, "task.triggered/a");
     let (record, body) = told.iter().find(|(record, _)| record.envelope.id == first).unwrap();
     assert_eq!((record.envelope.correlation_id, record.envelope.causation_id), (id, Some(id)));
     let expected = TaskTriggered {
@@ -223,7 +227,7 @@ async fn each_agent_that_waits_is_told_once_in_whatever_form_it_is_said() {
 #[tokio::test]
 async fn a_task_that_rests_or_is_over_is_told_nothing_until_it_waits_again() {
     let mut outside = Outside::start().await;
-    let [rests, over] = [(); 2].map(|()| ids::entering());
+    let [rests, over] = [(); 2].map(|()| ids::generate());
     outside.decide("a", [hook(rests, "post:github.push")]).await;
     outside.decide("b", [hook(over, "post:github.push")]).await;
     outside.decide("a", [changed(rests, "paused")]).await;
@@ -244,7 +248,7 @@ async fn a_task_that_rests_or_is_over_is_told_nothing_until_it_waits_again() {
 #[tokio::test]
 async fn an_effect_that_is_stuck_holds_up_nobody_else_and_what_its_task_missed_is_told() {
     let mut outside = Outside::start().await;
-    outside.decide("a", [hook(ids::entering(), "post:github.push")]).await;
+    outside.decide("a", [hook(ids::generate(), "post:github.push")]).await;
     outside.run_effects();
     outside.at_rest().await;
     outside.end_what_runs().await;
@@ -254,7 +258,7 @@ async fn an_effect_that_is_stuck_holds_up_nobody_else_and_what_its_task_missed_i
     outside.run_router();
     outside.publish("kairo.system.github.push", &[], "0").await;
     // Nobody registers what z decides now.
-    outside.decide("z", [hook(ids::entering(), "post:github.push")]).await;
+    outside.decide("z", [hook(ids::generate(), "post:github.push")]).await;
     for number in 1..=600 {
         outside.publish("kairo.system.github.push", &[], number).await;
     }
@@ -277,14 +281,14 @@ async fn an_effect_that_is_stuck_holds_up_nobody_else_and_what_its_task_missed_i
 #[tokio::test]
 async fn a_registration_that_is_made_again_brings_up_nothing_that_was_told() {
     let mut outside = Outside::start().await;
-    outside.decide("a", [hook(ids::entering(), "post:github.push")]).await;
+    outside.decide("a", [hook(ids::generate(), "post:github.push")]).await;
     for number in 1..=2 {
         outside.publish("kairo.system.github.push", &[], number).await;
     }
     // Told so long ago that the server does not know the id any more.
-    let happened = outside.bus.last("kairo.system.github.push").await.unwrap().unwrap();
-    let read = events::read(&happened, "github.push", 1 << 20).unwrap();
-    let told = events::triggered(&happened, "github.push", &read, &agent("a"), Timestamp::now());
+    let happened = outside.bus.last_message("kairo.system.github.push").await.unwrap().unwrap();
+    let read = events::read_event(&happened, "github.push", 1 << 20).unwrap();
+    let told = events::triggered_event(&happened, "github.push", &read, &agent("a"), Timestamp::now());
     outside.bus.append(&told, 0).await.unwrap();
     outside.run_effects();
     outside.run_missed();
@@ -298,7 +302,7 @@ async fn what_cannot_be_read_is_set_aside_and_blocks_nothing() {
     let mut outside = Outside::start().await;
     outside.run_effects();
     outside.run_router();
-    outside.decide("a", [hook(ids::entering(), "post:github.push")]).await;
+    outside.decide("a", [hook(ids::generate(), "post:github.push")]).await;
     outside.publish("kairo.system.github.push", &[], "{\"ref\":").await;
     outside.publish("kairo.system.github.push", &[("ce-id", "1")], "{}").await;
     outside.publish("kairo.system.github.push", &[], Value::from("x".repeat(600_000))).await;

@@ -176,7 +176,7 @@ async fn a_replica_that_stops_hands_over_the_answers_it_has() {
 
 /// Returns true if a snapshot of the agent holds answers of a model.
 async fn is_answer_saved(world: &World, agent: &Name) -> bool {
-    let entries = world.bus.values(SNAPSHOTS_BUCKET, &snapshot_key(agent)).await.unwrap();
+    let entries = world.bus.read_values(SNAPSHOTS_BUCKET, &snapshot_key(agent)).await.unwrap();
     let entries = entries.into_iter().map(|entry| (entry.key, entry.value)).collect();
     decode_snapshot(agent, &entries).is_some_and(|snapshot| snapshot.answers.is_some())
 }

@@ -12,7 +12,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use async_nats::{Event, RequestErrorKind, ServerError};
 use kairo_core::{
     ids::Name,
-    permissions::{Identity, inbox_prefix, rendered, rendered_of_worker},
+    permissions::{NatsIdentity, inbox_prefix, render_all, render_worker},
     subjects::{Consumer, EVENTS_STREAM, Emitter, Route, STREAMS, Service, Store, TABLE},
 };
 use kairo_local::NatsServer;
@@ -35,9 +35,9 @@ fn committed() -> impl Iterator<Item = PathBuf> {
 fn the_committed_permissions_are_those_of_the_table() {
     for path in committed() {
         if std::env::var_os("KAIRO_REGENERATE").is_some() {
-            fs::write(&path, rendered()).unwrap();
+            fs::write(&path, render_all()).unwrap();
         }
-        let is_same = fs::read_to_string(&path).unwrap_or_default() == rendered();
+        let is_same = fs::read_to_string(&path).unwrap_or_default() == render_all();
         assert!(is_same, "{} is not up to date: run scripts/generate-permissions", path.display());
     }
 }
@@ -47,7 +47,7 @@ fn the_committed_permissions_are_those_of_the_table() {
 fn the_documented_permissions_of_a_worker_are_those_that_it_has() {
     let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/tool-workers.md");
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
-    let permissions = rendered_of_worker(&Name::parse("billing").unwrap());
+    let permissions = render_worker(&Name::parse("billing").unwrap());
     let text = words(&fs::read_to_string(document).unwrap());
     assert!(text.contains(&words(&format!("permissions: {permissions}"))), "write this there:\n{permissions}");
 }
@@ -59,7 +59,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    pub async fn who_has_the_password_of(identity: Identity, nats: &NatsServer) -> Self {
+    pub async fn who_has_the_password_of(identity: NatsIdentity, nats: &NatsServer) -> Self {
         let (refused, refusals) = mpsc::unbounded_channel();
         let login = nats.login(identity);
         let options = login::options(&login).event_callback(move |event| {
@@ -70,7 +70,7 @@ impl Stranger {
         });
         let options = match identity {
             // Other systems need not choose a prefix.
-            Identity::Outside => options,
+            NatsIdentity::Outside => options,
             _ => options.custom_inbox_prefix(inbox_prefix(identity.name())),
         };
         let client = options.connect(&login.url).await.unwrap();
@@ -155,7 +155,7 @@ async fn each_service_is_refused_what_belongs_to_others() {
     let server = Server::start().await;
     let bus = server.bus().await;
     for service in Service::ALL {
-        let mut stranger = Stranger::who_has_the_password_of(Identity::Service(service), &server.nats).await;
+        let mut stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(service), &server.nats).await;
         for subject in forbidden(service) {
             stranger.is_refused(&subject).await;
         }
@@ -174,7 +174,7 @@ async fn each_service_is_refused_what_belongs_to_others() {
 async fn other_systems_say_what_happened_there_and_nothing_else() {
     let server = Server::start().await;
     let bus = server.bus().await;
-    let mut outside = Stranger::who_has_the_password_of(Identity::Outside, &server.nats).await;
+    let mut outside = Stranger::who_has_the_password_of(NatsIdentity::Outside, &server.nats).await;
     // No gateway is there that takes it in.
     let unheard = outside.client.request("kairo.system.github.push", "{}".into()).await.unwrap_err();
     assert_eq!(unheard.kind(), RequestErrorKind::NoResponders);

@@ -8,7 +8,7 @@ use futures::{TryStreamExt, future::join_all};
 use kairo_core::{
     bus::{
         Bus, BusConfig, NatsConfig,
-        port::{Asked, Headers, Message, Start, StoreError, Streams, Tail},
+        port::{Headers, OutgoingMessage, ReadSource, StoreError, StreamStore, StreamTail, TailStart},
     },
     ids::Name,
     subjects::{EVENTS_STREAM, Service},
@@ -40,8 +40,8 @@ async fn small(bus: &Bus) {
     bus.nats().unwrap().jetstream.create_stream(config).await.unwrap();
 }
 
-fn message(subject: &str, text: &'static str) -> Message {
-    Message::new(subject, Headers::new(), text)
+fn message(subject: &str, text: &'static str) -> OutgoingMessage {
+    OutgoingMessage::new(subject, Headers::new(), text)
 }
 
 #[tokio::test]
@@ -50,28 +50,28 @@ async fn refusals_are_told_apart() {
     let bus = server.bus().await;
     small(&bus).await;
     let nats = bus.nats().unwrap();
-    let first = nats.publish(message("small.a", "1").guarded(0).once("one")).await.unwrap();
-    let again = nats.publish(message("small.a", "1").once("one")).await.unwrap();
+    let first = nats.publish(message("small.a", "1").with_guard(0).with_id("one")).await.unwrap();
+    let again = nats.publish(message("small.a", "1").with_id("one")).await.unwrap();
     assert_eq!((again.sequence, again.duplicate), (first.sequence, true));
-    let error = nats.publish(message("small.a", "2").guarded(0)).await.unwrap_err();
+    let error = nats.publish(message("small.a", "2").with_guard(0)).await.unwrap_err();
     assert!(matches!(error, StoreError::WrongLastSequence), "{error}");
     for text in ["2", "3"] {
         nats.publish(message("small.a", text)).await.unwrap();
     }
     let error = nats.publish(message("small.a", "4")).await.unwrap_err();
     assert!(matches!(error, StoreError::Full(_)), "{error}");
-    let error = nats.publish(Message::new("small.a", Headers::new(), vec![0; 9 << 20])).await.unwrap_err();
+    let error = nats.publish(OutgoingMessage::new("small.a", Headers::new(), vec![0; 9 << 20])).await.unwrap_err();
     assert!(matches!(error, StoreError::TooLarge), "{error}");
     let error = nats.publish(message("nowhere.a", "1")).await.unwrap_err();
     assert!(matches!(error, StoreError::NoStream), "{error}");
-    let last = nats.last(STREAM, "small.*", Asked::Leader).await.unwrap();
+    let last = nats.last_message(STREAM, "small.*", ReadSource::Leader).await.unwrap();
     assert_eq!(last.unwrap().payload, "3", "of all that is named");
-    for asked in [Asked::Any, Asked::Leader] {
-        assert!(nats.last(STREAM, "small.b", asked).await.unwrap().is_none());
-        assert!(nats.at(STREAM, 9, asked).await.unwrap().is_none());
-        assert_eq!(nats.last(STREAM, "small.a", asked).await.unwrap().unwrap().payload, "3");
-        assert_eq!(nats.at(STREAM, 2, asked).await.unwrap().unwrap().payload, "2");
-        let error = nats.last("NOWHERE", "small.a", asked).await.unwrap_err();
+    for asked in [ReadSource::Any, ReadSource::Leader] {
+        assert!(nats.last_message(STREAM, "small.b", asked).await.unwrap().is_none());
+        assert!(nats.message_at(STREAM, 9, asked).await.unwrap().is_none());
+        assert_eq!(nats.last_message(STREAM, "small.a", asked).await.unwrap().unwrap().payload, "3");
+        assert_eq!(nats.message_at(STREAM, 2, asked).await.unwrap().unwrap().payload, "2");
+        let error = nats.last_message("NOWHERE", "small.a", asked).await.unwrap_err();
         assert!(matches!(error, StoreError::NoStream), "{error}");
     }
 }
@@ -92,11 +92,11 @@ async fn the_last_of_each_subject_is_read_at_once_and_one_message_is_deleted() {
     let all: std::collections::BTreeSet<u64> = all.iter().map(|raw| raw.sequence).collect();
     assert_eq!(all, [2, 3].into(), "a wildcard names each subject once");
     assert!(nats.last_of_each(STREAM, &["nothing.>".to_owned()]).await.unwrap().is_empty());
-    assert!(nats.delete(STREAM, 3).await.unwrap());
-    assert!(!nats.delete(STREAM, 3).await.unwrap(), "it is gone");
+    assert!(nats.delete_message(STREAM, 3).await.unwrap());
+    assert!(!nats.delete_message(STREAM, 3).await.unwrap(), "it is gone");
     assert_eq!(nats.next_at_leader(STREAM, "small.a", 0).await.unwrap().unwrap().sequence, 1);
     assert!(nats.next_at_leader(STREAM, "small.a", 1).await.unwrap().is_none());
-    let state = nats.state(STREAM).await.unwrap();
+    let state = nats.stream_state(STREAM).await.unwrap();
     assert_eq!((state.first_sequence, state.last_sequence), (1, 3));
 }
 
@@ -109,9 +109,9 @@ async fn a_tail_says_what_was_there_and_goes_on() {
     for text in ["1", "2"] {
         nats.publish(message("small.a", text)).await.unwrap();
     }
-    let mut whole = nats.tail(STREAM, &["small.>".to_owned()], Start::After(0)).await.unwrap();
-    let mut rest = nats.tail(STREAM, &["small.a".to_owned()], Start::After(1)).await.unwrap();
-    let mut newest = nats.tail(STREAM, &["small.a".to_owned()], Start::LastOfEach).await.unwrap();
+    let mut whole = nats.tail_stream(STREAM, &["small.>".to_owned()], TailStart::After(0)).await.unwrap();
+    let mut rest = nats.tail_stream(STREAM, &["small.a".to_owned()], TailStart::After(1)).await.unwrap();
+    let mut newest = nats.tail_stream(STREAM, &["small.a".to_owned()], TailStart::LastOfEach).await.unwrap();
     assert_eq!((whole.pending(), rest.pending(), newest.pending()), (2, 1, 1));
     nats.publish(message("small.a", "3")).await.unwrap();
     assert_eq!(read(&mut *whole, 3).await, ["1", "2", "3"]);
@@ -133,7 +133,7 @@ async fn a_reader_is_opened_once_however_long_the_server_takes() {
         reading
             .nats()
             .unwrap()
-            .tail(STREAM, &["small.>".to_owned()], Start::After(0))
+            .tail_stream(STREAM, &["small.>".to_owned()], TailStart::After(0))
             .await
             .map_err(|error| format!("{error:?}"))
     });
@@ -153,7 +153,7 @@ async fn a_reader_outlives_a_silence_of_the_server_and_ends_with_one_that_lost_i
     let bus = server.bus().await;
     small(&bus).await;
     let nats = bus.nats().unwrap();
-    let mut tail = nats.tail(STREAM, &["small.>".to_owned()], Start::After(0)).await.unwrap();
+    let mut tail = nats.tail_stream(STREAM, &["small.>".to_owned()], TailStart::After(0)).await.unwrap();
     let opened = readers(&bus).await;
     let reading = tokio::spawn(async move {
         let read = read(&mut *tail, 1).await;
@@ -168,7 +168,7 @@ async fn a_reader_outlives_a_silence_of_the_server_and_ends_with_one_that_lost_i
     assert_eq!((read, readers(&bus).await), (vec!["1".to_owned()], opened));
     server.nats.kill9().await.unwrap();
     server.nats.restart().await.unwrap();
-    let error = tail.next().await.unwrap_err();
+    let error = tail.next_batch().await.unwrap_err();
     assert!(readers(&bus).await.is_empty(), "{error}");
 }
 
@@ -188,7 +188,7 @@ async fn readers_are_opened_although_one_of_three_servers_has_just_gone_away() {
     // Some of them are given to it.
     others[1].kill9().await.unwrap();
     let (nats, filter) = (bus.nats().unwrap(), ["kairo.>".to_owned()]);
-    for opened in join_all((0..READERS).map(|_| nats.tail(EVENTS_STREAM, &filter, Start::After(0)))).await {
+    for opened in join_all((0..READERS).map(|_| nats.tail_stream(EVENTS_STREAM, &filter, TailStart::After(0)))).await {
         opened.unwrap_or_else(|error| panic!("{error}"));
     }
 }
@@ -200,10 +200,10 @@ async fn readers(bus: &Bus) -> Vec<String> {
 }
 
 /// The bodies of the next messages.
-async fn read(tail: &mut dyn Tail, count: usize) -> Vec<String> {
+async fn read(tail: &mut dyn StreamTail, count: usize) -> Vec<String> {
     let mut bodies = Vec::new();
     while bodies.len() < count {
-        let batch = tail.next().await.unwrap();
+        let batch = tail.next_batch().await.unwrap();
         bodies.extend(batch.iter().map(|raw| String::from_utf8_lossy(&raw.payload).into_owned()));
     }
     bodies

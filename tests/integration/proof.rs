@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::{record::Raw, subjects::AGENT_DECISION};
+use kairo_core::{record::RawMessage, subjects::AGENT_DECISION};
 use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, LogMessage},
@@ -73,7 +73,7 @@ async fn a_log_is_proven_and_whatever_is_done_to_a_copy_of_it_is_named() {
         told["agents"].as_array().unwrap().iter().map(|it| it["decisions"].as_u64().unwrap()).collect()
     };
     let log = world.raw_log().await;
-    let of = |name: &str| log.iter().filter(|raw| raw.subject == AGENT_DECISION.of(&agent(name))).count() as u64;
+    let of = |name: &str| log.iter().filter(|raw| raw.subject == AGENT_DECISION.of_owner(&agent(name))).count() as u64;
     assert_eq!(decisions(&told), [of(AGENT), of("other")], "every decision is proven");
     assert_eq!(read(Path::new(&whole)).len(), log.len());
     let (code, told) = verified(&world, &["--agent", AGENT]).await;
@@ -238,7 +238,7 @@ async fn incident_files_are_proven_and_redacted_ones_say_that_they_are_not() {
 async fn a_decision_that_is_published_straight_to_nats_is_named_and_the_agent_goes_on() {
     let world = that_answered().await;
     let log = world.raw_log().await;
-    let last = log.iter().rfind(|raw| raw.subject == AGENT_DECISION.of(&agent(AGENT))).unwrap().clone();
+    let last = log.iter().rfind(|raw| raw.subject == AGENT_DECISION.of_owner(&agent(AGENT))).unwrap().clone();
     let body = Body::decode(AgentDecision::TYPE, ContentType::Protobuf, &last.payload).unwrap();
     let Body::AgentDecision(decision) = body else { panic!("{last:?}") };
     // A copy of it, made by hand, is nobody's second decision.
@@ -246,7 +246,7 @@ async fn a_decision_that_is_published_straight_to_nats_is_named_and_the_agent_go
     let (code, told) = verified(&world, &["--agent", AGENT]).await;
     assert_eq!((code, &told["agents"][0]["copies"]), (Some(0), &json!(1)), "{told:#}");
     let forged = AgentDecision { input_id: uuid::Uuid::from_u128(7).to_string(), ..decision };
-    let forged = Raw { payload: Body::from(forged).encode().into(), ..last };
+    let forged = RawMessage { payload: Body::from(forged).encode().into(), ..last };
     let sequence = world.publish(&forged.subject, own_headers(&forged), forged.payload.clone()).await;
     world.ask(AGENT, "hello").await;
     world.settled().await;

@@ -246,7 +246,7 @@ async fn a_projector_that_is_to_build_the_read_model_ends_when_it_is_live() {
     world.stack.service(Service::Projector).env("KAIRO_PROJECTOR__UNTIL_LIVE", "true");
     let job = world.stack.start(Service::Projector).await.unwrap();
     let ended =
-        tokio::time::timeout(DEADLINE, world.stack.replica(Service::Projector, job).unwrap().process().exited());
+        tokio::time::timeout(DEADLINE, world.stack.replica(Service::Projector, job).unwrap().process().wait_for_exit());
     assert_eq!(ended.await.expect("it never ended"), Exit::Code(0));
     let states = "SELECT version::int, state FROM generations WHERE projection = 'read-model' ORDER BY version";
     let states: Vec<(i32, String)> = sqlx::query_as(states).fetch_all(&mut database).await.unwrap();

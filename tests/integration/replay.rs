@@ -303,10 +303,10 @@ async fn incidents_end_with_what_came_of_them(
     // As if a build whose states are others had exported it.
     let text = std::fs::read_to_string(incident).unwrap();
     let (first, rest) = text.split_once('\n').unwrap();
-    let manifest = Manifest::read(first.as_bytes()).unwrap();
+    let manifest = Manifest::parse(first.as_bytes()).unwrap();
     let other = Manifest { state: "of another build".to_owned(), ..manifest };
     let differs = incident.with_file_name("state.kairo");
-    let differs = (differs.to_str().unwrap(), std::fs::write(&differs, other.line() + rest).unwrap()).0;
+    let differs = (differs.to_str().unwrap(), std::fs::write(&differs, other.to_line() + rest).unwrap()).0;
     for command in ["run", "test"] {
         let (code, said) = run(&["incident", command, path, differs]).await;
         assert!(code == Some(2) && said.contains("the state at the end is another"), "{said}");

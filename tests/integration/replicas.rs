@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
-use kairo_core::{ids::Name, subjects::everything_of};
+use kairo_core::{ids::Name, subjects::agent_filter};
 use kairo_proto::{About, Body, about::Tool};
 use serde_json::json;
 use uuid::Uuid;
@@ -58,7 +58,7 @@ async fn say_it_all(world: &World, agent: &str) -> Vec<Sent> {
 /// Checks in an agent's own subjects that its inputs were decided on in order, and everything once.
 async fn assert_in_order(world: &World, agent: &str) {
     let mut log = Vec::new();
-    let filter = everything_of(&Name::parse(agent).unwrap());
+    let filter = agent_filter(&Name::parse(agent).unwrap());
     world.bus.read_all(&filter, 0, |raw| log.push(raw.read(1_000_000).unwrap())).await.unwrap();
     let mut cursor = 0;
     let mut decided = BTreeSet::new();

@@ -55,7 +55,7 @@ const SUPERUSERS: [&str; 7] = [
 ];
 
 async fn connect(world: &World, service: Service) -> PgConnection {
-    PgConnection::connect(world.database.url_of(service).unwrap()).await.unwrap()
+    PgConnection::connect(world.database.service_url(service).unwrap()).await.unwrap()
 }
 
 async fn attempt(connection: &mut PgConnection, sql: &str) -> Result<(), sqlx::Error> {
@@ -160,8 +160,8 @@ async fn a_database_of_a_single_role_becomes_that_of_three() {
     world.ask("default", "hello").await;
     world.projected().await;
 
-    let database = world.postgres.create_kairo("before").await.unwrap();
-    restart(&mut world, |service| database.url_of(service).unwrap().to_owned()).await;
+    let database = world.postgres.create_kairo_database("before").await.unwrap();
+    restart(&mut world, |service| database.service_url(service).unwrap().to_owned()).await;
     assert_eq!(place(&world).await, "kairo_1", "it is not built anew");
     world.database = database;
     // projector may read, write, build and remove what another role made.
@@ -183,7 +183,7 @@ async fn restart(world: &mut World, url: impl Fn(Service) -> String) {
 #[tokio::test]
 async fn a_gateway_that_may_not_read_says_what_is_missing() {
     let mut world = Wanted::new(USUAL).start().await;
-    let foreign = world.database.url_of(Service::ToolRunner).unwrap().to_owned();
+    let foreign = world.database.service_url(Service::ToolRunner).unwrap().to_owned();
     let wrong = foreign.replace("kairo_tool_runner:", "kairo_gateway:");
     for (url, said) in [(&foreign, "permission denied for"), (&wrong, "password authentication failed")] {
         world.stack.service(Service::Gateway).env("KAIRO_POSTGRES__URL", url);
@@ -229,11 +229,11 @@ async fn a_role_that_is_not_there_is_passed_over() {
     let config = PostgresConfig { url: Secret::new(url), ..Default::default() };
     migrate(&config).await.unwrap();
     let model = ReadModel::open(&config).unwrap();
-    assert_eq!(model.rebuild(READ_MODEL).await.unwrap(), Some(1));
+    assert_eq!(model.request_rebuild(READ_MODEL).await.unwrap(), Some(1));
     // One that is made later is let in at the next start.
-    postgres.create_kairo("kairo").await.unwrap();
+    postgres.create_kairo_database("kairo").await.unwrap();
     migrate(&config).await.unwrap();
     let granted = "SELECT has_table_privilege('kairo_gateway', 'public.generations', 'SELECT')";
     assert!(sqlx::query_scalar::<_, bool>(granted).fetch_one(model.pool()).await.unwrap());
-    assert_eq!(model.role(), "kairo");
+    assert_eq!(model.postgres_role(), "kairo");
 }

@@ -46,7 +46,7 @@ async fn says(world: &World, user: &str, text: &str) -> String {
 
 /// The data keys of users and agents, as they are kept: which, and with which bytes.
 async fn kept(world: &World) -> Vec<(String, Value)> {
-    let entries = world.bus.values(DATA_KEYS_BUCKET, ">").await.unwrap();
+    let entries = world.bus.read_values(DATA_KEYS_BUCKET, ">").await.unwrap();
     let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
     let keys = entries.into_iter().map(|entry| (entry.key, read(&entry.value)));
     keys.filter(|(_, value)| value.get("wrapped").is_some()).collect()

@@ -27,7 +27,7 @@ async fn what_an_agent_remembers_is_found_over_http_and_by_the_command_line() {
         println!("SKIPPED for Meilisearch, as MEILI_URL is not set; Postgres answers");
     }
     let backend = if url.is_empty() { "postgres" } else { "meilisearch" };
-    let prefix = format!("test-{}", kairo_core::ids::entering().simple());
+    let prefix = format!("test-{}", kairo_core::ids::generate().simple());
     let wanted = Wanted::new(SCENARIO).env_of_all("KAIRO_SEARCH__MEILI_URL", url);
     let wanted = wanted.env_of_all("KAIRO_SEARCH__MEILI_KEY", key).env_of_all("KAIRO_SEARCH__INDEX_PREFIX", prefix);
     let world = wanted.start().await;

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
     ids,
     subjects::{AGENT_DECISION, Service},
@@ -88,10 +88,10 @@ async fn a_team_is_made_once_whole_and_of_nobody_else() {
 
 /// A decision that nobody decided.
 async fn decided(world: &World, by: &str, thread: &str, tokens: u64, events: Vec<Event>) {
-    let id = ids::entering();
-    let envelope = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::now());
+    let id = ids::generate();
+    let envelope = Envelope::from_outside(id, Service::AgentRuntime, Origin::Internal, Timestamp::now());
     let events = (0..).zip(events).map(|(position, event): (u32, Event)| DecidedEvent {
-        event_id: ids::derived(id, &position.to_string()).to_string(),
+        event_id: ids::derive(id, &position.to_string()).to_string(),
         thread_id: thread.to_owned(),
         correlation_id: id.to_string(),
         event: Some(event),
@@ -100,7 +100,7 @@ async fn decided(world: &World, by: &str, thread: &str, tokens: u64, events: Vec
     let call = Completion { tier: "heavy".into(), model: "m".into(), input_tokens: tokens, ..Completion::default() };
     let completions = if tokens > 0 { vec![call] } else { Vec::new() };
     let decision = AgentDecision { events: events.collect(), completions, ..AgentDecision::default() };
-    world.bus.publish(&Outgoing::new(&AGENT_DECISION, &agent(by), envelope, decision)).await.unwrap();
+    world.bus.publish(&OutgoingEvent::new(&AGENT_DECISION, &agent(by), envelope, decision)).await.unwrap();
 }
 
 fn queued(id: u128, title: &str, next_at: &str) -> Event {

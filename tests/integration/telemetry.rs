@@ -8,7 +8,7 @@ use std::{
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use futures::stream;
 use kairo_core::{
-    metrics::table::{Kind, TABLE},
+    metrics::table::{MetricKind, TABLE},
     subjects::Service as Core,
     telemetry::Traceparent,
     tls::use_ring,
@@ -250,11 +250,12 @@ async fn one_message_is_one_trace_over_all_services() {
     assert_ne!(other.trace_id(), trace);
     for service in Core::ALL {
         // What is always there, under the names that `/metrics` makes its own of.
-        let gauges = TABLE.iter().filter(|metric| metric.services.contains(&service) && metric.kind == Kind::Gauge);
+        let gauges =
+            TABLE.iter().filter(|metric| metric.services.contains(&service) && metric.kind == MetricKind::Gauge);
         // Without a limit of the log and without servers of tools there is nothing to be told of them.
         let absent = |name: &str| name.starts_with("kairo.log.limit") || name == "kairo.tool.server.up";
         let gauges = gauges.filter(|metric| !absent(metric.name));
-        let gauges = gauges.map(|metric| (metric.name.to_owned(), metric.kind.word())).collect();
+        let gauges = gauges.map(|metric| (metric.name.to_owned(), metric.kind.openmetrics_type())).collect();
         collector.metrics(service.name(), &gauges).await;
     }
     // What is logged of a message that nobody can read belongs to its trace.

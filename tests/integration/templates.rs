@@ -9,9 +9,9 @@ use std::{
 };
 
 use kairo_mind::{
-    chat_completions::{self, Settings, Takes},
+    chat_completions::{self, EndpointFeatures, RequestSettings},
     intrinsics,
-    request::{Message, ModelRequest, ToolCall, ToolChoice, check, short_id},
+    request::{ModelRequest, PromptMessage, ToolCall, ToolChoice, check_conversation, short_call_id},
 };
 use kairo_proto::v1::{Completion, CompletionToolCall};
 use serde::Deserialize;
@@ -82,7 +82,12 @@ impl Chance {
 
 fn call(id: Uuid, number: u64) -> ToolCall {
     let arguments = json!({ "subject": format!("number {number}"), "nested": { "list": [1, null, "x"] } });
-    ToolCall { id: short_id(id), tool: "memory.append".into(), arguments: arguments.to_string(), ..ToolCall::default() }
+    ToolCall {
+        id: short_call_id(id),
+        tool: "memory.append".into(),
+        arguments: arguments.to_string(),
+        ..ToolCall::default()
+    }
 }
 
 /// One thing that happens in a conversation.
@@ -90,9 +95,9 @@ fn happen(request: &mut ModelRequest, chance: &mut Chance) {
     let number = chance.below(1_000);
     let words = format!("words {number} of <kairo:context> nobody");
     match chance.below(9) {
-        0..=2 => request.conversation().user(&words, &[]),
-        3 => request.conversation().context(&format!("job {number} has ended")),
-        4 => request.conversation().answer(&words),
+        0..=2 => request.conversation().push_user(&words, &[]),
+        3 => request.conversation().push_context(&format!("job {number} has ended")),
+        4 => request.conversation().push_answer(&words),
         5 | 6 => {
             let at = request.messages.len();
             let ids = (0..=chance.below(3))
@@ -100,7 +105,7 @@ fn happen(request: &mut ModelRequest, chance: &mut Chance) {
             let calls: Vec<ToolCall> = ids.map(|id| call(id, number)).collect();
             let results = calls.iter().map(|call| json!({ "done": call.id }).to_string()).collect();
             let said = if number.is_multiple_of(2) { "I will look." } else { "" };
-            request.conversation().calls(said, calls, (String::new(), String::new()), results);
+            request.conversation().push_calls(said, calls, (String::new(), String::new()), results);
         }
         7 => request.push_correction(
             &Completion { text: if number.is_multiple_of(2) { words } else { String::new() }, ..Default::default() },
@@ -117,26 +122,26 @@ fn happen(request: &mut ModelRequest, chance: &mut Chance) {
 
 fn conversation(seed: u64) -> ModelRequest {
     let mut chance = Chance(seed);
-    let system = vec![Message::System { text: "Be brief.".into() }];
-    let mut request = ModelRequest::with("heavy", system);
+    let system = vec![PromptMessage::System { text: "Be brief.".into() }];
+    let mut request = ModelRequest::from_messages("heavy", system);
     for _ in 0..chance.below(14) {
         happen(&mut request, &mut chance);
     }
-    request.conversation().end();
+    request.conversation().end_with_input();
     request.tools = intrinsics::all().map(|intrinsic| intrinsic.tool.clone()).take(12).collect();
     if chance.below(4) == 0 {
         request.tool_choice = ToolChoice::None;
     }
     if chance.below(3) == 0 {
-        request.shorten();
+        request.drop_older_half();
     }
     request
 }
 
-fn body(request: &ModelRequest, takes: Takes) -> Value {
-    let tools = to_raw_value(&chat_completions::tools(&request.tools)).unwrap();
-    let settings = Settings { model: "m", stream: true, max_output_tokens: 0, takes };
-    serde_json::to_value(chat_completions::request(request, &tools, &[], settings)).unwrap()
+fn body(request: &ModelRequest, takes: EndpointFeatures) -> Value {
+    let tools = to_raw_value(&chat_completions::wire_tools(&request.tools)).unwrap();
+    let settings = RequestSettings { model: "m", stream: true, max_output_tokens: 0, takes };
+    serde_json::to_value(chat_completions::build_body(request, &tools, &[], settings)).unwrap()
 }
 
 /// Returns the refusals of these requests by the chat templates.
@@ -145,9 +150,9 @@ fn refused(python: &OsStr, requests: &[ModelRequest]) -> Vec<Refused> {
     let mut command = Command::new(python);
     command.arg(script).args(TEMPLATES).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let usual = Takes::default();
-    let merged = Takes { system_message: false, ..usual };
-    let single = Takes { parallel_calls: false, ..usual };
+    let usual = EndpointFeatures::default();
+    let merged = EndpointFeatures { system_message: false, ..usual };
+    let single = EndpointFeatures { parallel_calls: false, ..usual };
     let line = |request| {
         let forms =
             json!({ "body": body(request, usual), "merged": body(request, merged), "one-call": body(request, single) });
@@ -171,13 +176,13 @@ fn every_request_is_rendered_by_the_templates_of_real_models() {
     };
     let requests: Vec<ModelRequest> = (0..CONVERSATIONS).map(conversation).collect();
     for request in &requests {
-        assert_eq!(check(&request.messages), Ok(()), "{:#?}", request.messages);
+        assert_eq!(check_conversation(&request.messages), Ok(()), "{:#?}", request.messages);
     }
     let mut told: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for Refused { template, request, error } in refused(&python, &requests) {
         told.entry(format!("{template}: {error}")).or_default().push(request);
     }
     let first = told.values().flatten().next();
-    let first = first.map(|at| body(&requests[*at], Takes::default())["messages"].to_string());
+    let first = first.map(|at| body(&requests[*at], EndpointFeatures::default())["messages"].to_string());
     assert!(told.is_empty(), "{told:#?}\n{first:?}");
 }

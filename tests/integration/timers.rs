@@ -10,10 +10,10 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use kairo_agent_runtime::effects::Effects;
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig, append::Outgoing, consume::consume, timers::Timer},
+    bus::{Bus, BusConfig, NatsConfig, append::OutgoingEvent, consume::consume, timers::TaskTimer},
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    record::{Place, Raw, Record},
+    record::{DecisionPosition, RawMessage, Record},
     subjects::{AGENT_DECISION, Consumer, EVENTS_STREAM, Service, TASK_DUE, TIMERS_STREAM},
 };
 use kairo_proto::{
@@ -31,8 +31,8 @@ use crate::{
 
 const MAX_BODY: usize = 1_000_000;
 
-fn timer(task: Uuid, occurrence: u64, at: Timestamp, sequence: u64) -> Timer {
-    Timer { agent: agent("a"), task, occurrence, at, decided: Place { sequence, position: 0 } }
+fn timer(task: Uuid, occurrence: u64, at: Timestamp, sequence: u64) -> TaskTimer {
+    TaskTimer { agent: agent("a"), task, occurrence, at, decided: DecisionPosition { sequence, position: 0 } }
 }
 
 fn soon(milliseconds: i64) -> Timestamp {
@@ -40,7 +40,7 @@ fn soon(milliseconds: i64) -> Timestamp {
 }
 
 /// Returns every due task in the log, once `last` is among them.
-async fn due_until(bus: &Bus, last: Uuid) -> Vec<(Raw, TaskDue)> {
+async fn due_until(bus: &Bus, last: Uuid) -> Vec<(RawMessage, TaskDue)> {
     let said = async {
         loop {
             let mut due = Vec::new();
@@ -59,13 +59,13 @@ async fn due_until(bus: &Bus, last: Uuid) -> Vec<(Raw, TaskDue)> {
 }
 
 /// Returns all that is due by this time and a little later: a sentinel timer marks the end and is left out.
-async fn due_by(bus: &Bus, at: Timestamp) -> Vec<(Raw, TaskDue)> {
-    let sentinel = ids::entering();
-    bus.arm(&timer(sentinel, 1, at.max(Timestamp::now()) + SignedDuration::from_millis(1_000), 1)).await.unwrap();
+async fn due_by(bus: &Bus, at: Timestamp) -> Vec<(RawMessage, TaskDue)> {
+    let sentinel = ids::generate();
+    bus.arm_timer(&timer(sentinel, 1, at.max(Timestamp::now()) + SignedDuration::from_millis(1_000), 1)).await.unwrap();
     due_until(bus, sentinel).await.into_iter().filter(|(_, body)| body.task_id != sentinel.to_string()).collect()
 }
 
-fn tasks(due: &[(Raw, TaskDue)]) -> Vec<(Uuid, u64)> {
+fn tasks(due: &[(RawMessage, TaskDue)]) -> Vec<(Uuid, u64)> {
     let mut tasks: Vec<_> = due.iter().map(|(_, due)| (due.task_id.parse().unwrap(), due.occurrence)).collect();
     tasks.sort();
     tasks
@@ -78,7 +78,7 @@ async fn delivered(bus: &Bus, sequence: u64) -> Record {
     let mut messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
     loop {
         let mut message = messages.next().await.unwrap().unwrap();
-        let (raw, _) = Raw::delivered(&mut message).unwrap();
+        let (raw, _) = RawMessage::from_delivery(&mut message).unwrap();
         if raw.sequence == sequence {
             return raw.read(MAX_BODY).unwrap();
         }
@@ -89,10 +89,10 @@ async fn delivered(bus: &Bus, sequence: u64) -> Record {
 async fn a_timer_that_is_set_twice_is_due_once_and_says_so_in_the_log() {
     let server = Server::start().await;
     let bus = server.bus().await;
-    let task = ids::entering();
+    let task = ids::generate();
     let at = soon(2_000);
-    bus.arm(&timer(task, 3, at, 5)).await.unwrap();
-    bus.arm(&timer(task, 3, at, 5)).await.unwrap();
+    bus.arm_timer(&timer(task, 3, at, 5)).await.unwrap();
+    bus.arm_timer(&timer(task, 3, at, 5)).await.unwrap();
     let due = due_by(&bus, at).await;
     assert_eq!(tasks(&due), [(task, 3)]);
     let (raw, body) = &due[0];
@@ -100,19 +100,19 @@ async fn a_timer_that_is_set_twice_is_due_once_and_says_so_in_the_log() {
     assert_eq!(raw.subject, "kairo.task.a.due");
     let record = raw.read(MAX_BODY).unwrap();
     let envelope = &record.envelope;
-    assert_eq!(envelope.id, ids::derived(task, "due/3"));
+    assert_eq!(envelope.id, ids::derive(task, "due/3"));
     assert_eq!((envelope.correlation_id, envelope.causation_id), (envelope.id, None));
     assert_eq!((envelope.type_name.as_str(), envelope.source.as_str()), (TaskDue::TYPE, "/kairo/agent-runtime"));
     assert_eq!(envelope.subject.as_deref(), Some("a"));
     // Its time is when it became due, whoever reads it in whatever way.
     assert!(envelope.time >= at, "{} is before {at}", envelope.time);
-    assert_eq!(bus.at(raw.sequence).await.unwrap(), record);
+    assert_eq!(bus.record_at(raw.sequence).await.unwrap(), record);
     assert_eq!(delivered(&bus, raw.sequence).await, record);
     let set = bus.nats().unwrap().jetstream.get_stream_no_info(TIMERS_STREAM).await.unwrap();
     assert!(set.get_last_raw_message_by_subject(&format!("kairo.timer.set.{task}.3")).await.is_err());
     // It goes from the other stream in time, and stays in the log.
     assert_eq!(
-        set.get_last_raw_message_by_subject(&bus.stored(&raw.subject))
+        set.get_last_raw_message_by_subject(&bus.stored_subject(&raw.subject))
             .await
             .unwrap()
             .headers
@@ -127,34 +127,34 @@ async fn a_timer_that_is_set_twice_is_due_once_and_says_so_in_the_log() {
 async fn what_was_decided_last_stands_whatever_the_order() {
     let server = Server::start().await;
     let bus = server.bus().await;
-    let [moved, kept, stopped, far] = [(); 4].map(|()| ids::entering());
+    let [moved, kept, stopped, far] = [(); 4].map(|()| ids::generate());
     let (hour, at) = (soon(3_600_000), soon(3_000));
-    bus.arm(&timer(moved, 1, hour, 10)).await.unwrap();
-    bus.arm(&timer(moved, 1, at, 12)).await.unwrap();
-    bus.arm(&timer(moved, 1, hour, 10)).await.unwrap();
-    bus.arm(&timer(kept, 2, at, 12)).await.unwrap();
-    bus.disarm(kept, Place { sequence: 11, position: 7 }).await.unwrap();
-    bus.arm(&timer(stopped, 1, at, 10)).await.unwrap();
-    bus.arm(&timer(stopped, 2, at, 10)).await.unwrap();
-    bus.disarm(stopped, Place { sequence: 10, position: 1 }).await.unwrap();
+    bus.arm_timer(&timer(moved, 1, hour, 10)).await.unwrap();
+    bus.arm_timer(&timer(moved, 1, at, 12)).await.unwrap();
+    bus.arm_timer(&timer(moved, 1, hour, 10)).await.unwrap();
+    bus.arm_timer(&timer(kept, 2, at, 12)).await.unwrap();
+    bus.disarm_timers(kept, DecisionPosition { sequence: 11, position: 7 }).await.unwrap();
+    bus.arm_timer(&timer(stopped, 1, at, 10)).await.unwrap();
+    bus.arm_timer(&timer(stopped, 2, at, 10)).await.unwrap();
+    bus.disarm_timers(stopped, DecisionPosition { sequence: 10, position: 1 }).await.unwrap();
     // Beyond what the server can count, it would be due at once.
-    bus.arm(&timer(far, 1, Timestamp::MAX, 1)).await.unwrap();
+    bus.arm_timer(&timer(far, 1, Timestamp::MAX, 1)).await.unwrap();
     let due = due_by(&bus, at).await;
     let mut expected = [(moved, 1), (kept, 2)];
     expected.sort();
     assert_eq!(tasks(&due), expected);
     assert!(due.iter().all(|(_, due)| due.due_at == at.to_string()), "{due:?}");
-    bus.disarm(ids::entering(), Place { sequence: 99, position: 0 }).await.unwrap();
+    bus.disarm_timers(ids::generate(), DecisionPosition { sequence: 99, position: 0 }).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_was_due_while_the_server_was_dead_is_due_once_when_it_is_back() {
     let mut server = Server::start().await;
     let bus = server.bus().await;
-    let mut expected: Vec<_> = (0..20).map(|_| (ids::entering(), 1)).collect();
+    let mut expected: Vec<_> = (0..20).map(|_| (ids::generate(), 1)).collect();
     let at = soon(500);
     for (task, occurrence) in &expected {
-        bus.arm(&timer(*task, *occurrence, at, 1)).await.unwrap();
+        bus.arm_timer(&timer(*task, *occurrence, at, 1)).await.unwrap();
     }
     server.nats.kill9().await.unwrap();
     while Timestamp::now() <= at {
@@ -195,18 +195,18 @@ async fn a_log_of_four_tokens_is_refused_and_left_as_it_is() {
 #[tokio::test]
 async fn the_log_keeps_the_partitions_that_it_was_made_with() {
     let server = Server::start().await;
-    let made = server.bus().await.log().unwrap().clone();
+    let made = server.bus().await.log_identity().unwrap().clone();
     let nats = NatsConfig { partitions: 7, ..login::config(&server.nats.operator()) };
     let other = Bus::connect(Service::Gateway, agent("other"), &nats, &BusConfig::default()).await.unwrap();
     other.provision().await.unwrap();
-    assert_eq!(other.log().unwrap(), &made);
+    assert_eq!(other.log_identity().unwrap(), &made);
 }
 
-fn decision(owner: &Name, events: Vec<Event>) -> Outgoing {
+fn decision(owner: &Name, events: Vec<Event>) -> OutgoingEvent {
     let events = events.into_iter().map(|event| DecidedEvent { event: Some(event), ..Default::default() });
-    let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+    let envelope = Envelope::from_outside(ids::generate(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
     let body = AgentDecision { events: events.collect(), ..Default::default() };
-    Outgoing::new(&AGENT_DECISION, owner, envelope, body)
+    OutgoingEvent::new(&AGENT_DECISION, owner, envelope, body)
 }
 
 fn scheduled(task: Uuid, at: Timestamp) -> Event {
@@ -242,7 +242,7 @@ async fn a_decision_sets_timers_and_takes_them_back() {
     let effects = Arc::new(Effects::new(&bus));
     let (driven, stop) = (bus.clone(), shutdown.clone());
     let running = tokio::spawn(async move { consume(&driven, Consumer::AgentRuntimeEffects, effects, stop).await });
-    let (a, [kept, canceled]) = (agent("a"), [(); 2].map(|()| ids::entering()));
+    let (a, [kept, canceled]) = (agent("a"), [(); 2].map(|()| ids::generate()));
     let at = soon(3_000);
     let both = decision(&a, vec![scheduled(kept, at), scheduled(canceled, at)]);
     let first = bus.append(&both, 0).await.unwrap();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use futures::future::join_all;
 use kairo_core::event_json::EventJson;
-use kairo_local::{OtherServer, Service, Tools};
+use kairo_local::{Service, ThirdPartyServer, Tools};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
@@ -77,7 +77,7 @@ async fn mcp_servers_from_npm_and_pypi_are_called_through_whole_turns() {
     ];
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let everything = tools.mcp_everything().expect("Node is needed");
-    let web = OtherServer::mcp_everything(everything).await.unwrap();
+    let web = ThirdPartyServer::mcp_everything(everything).await.unwrap();
     let servers = json!([
         { "name": "time", "command": tools.mcp_time().unwrap() },
         { "name": "all", "command": everything },

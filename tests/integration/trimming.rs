@@ -73,7 +73,7 @@ async fn last(world: &World, subject: &str) -> u64 {
 async fn say(world: &World, text: &str) -> String {
     let sent = world.send_as(&json!({ "user": "bob", "text": text })).await;
     world.reply(&sent).await;
-    let delivered = world.events_of(&sent).await.into_iter().find(|event| AGENT_MESSAGE.is(&event.subject));
+    let delivered = world.events_of(&sent).await.into_iter().find(|event| AGENT_MESSAGE.matches(&event.subject));
     delivered.unwrap().subject.split('.').nth(2).unwrap().to_owned()
 }
 
@@ -117,7 +117,7 @@ async fn a_log_is_trimmed_and_everybody_goes_on() {
     for (subject, name) in
         [(AGENT_DEFINED, "other"), (AGENT_DECISION, AGENT), (TOOL_RESULT, AGENT), (USER_SWITCHED, "bob")]
     {
-        assert!(last(&world, &subject.of(&agent(name))).await > through, "{}", subject.of(&agent(name)));
+        assert!(last(&world, &subject.of_owner(&agent(name))).await > through, "{}", subject.of_owner(&agent(name)));
     }
     without_snapshots(&mut world).await;
     assert!(!world.ask(AGENT, "time please").await.is_empty());
@@ -153,14 +153,14 @@ async fn killed_on_the_way(world: &mut World, path: &str, through: u64) {
     trimming.kill().await.unwrap();
     let behind = not_trimmed(world, path, through + 1).await;
     assert!(behind.contains("agent-runtime has read and saved partition"), "{behind}");
-    assert_eq!(world.bus.beginning().await.unwrap().first, 1);
+    assert_eq!(world.bus.log_start().await.unwrap().first, 1);
     world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     world.settled().await;
 }
 
 /// Waits until the last was carried forward that is.
 async fn carried(world: &World, trimming: &mut Child, through: u64) {
-    let carried = async { while last(world, &USER_SWITCHED.of(&agent("bob"))).await <= through {} };
+    let carried = async { while last(world, &USER_SWITCHED.of_owner(&agent("bob"))).await <= through {} };
     tokio::select! {
         carried = timeout(DEADLINE, carried) => carried.expect("nothing was carried forward"),
         ended = trimming.wait() => panic!("nobody has read what was carried forward, and it ended: {ended:?}"),

@@ -12,9 +12,9 @@ use kairo_cli::{
     client::Client,
     example::{
         files::Example,
-        play::{Played, Player},
-        search::Search,
-        steps::{Chain, chains},
+        player::{Player, SceneResult},
+        scene_chains::{SceneChain, chains},
+        search_stub::SearchStub,
         template::morning,
     },
 };
@@ -35,23 +35,23 @@ struct Case {
     world: World,
     example: Example,
     /// Without what happened before.
-    scenes: Vec<Played>,
+    scenes: Vec<SceneResult>,
     /// The agent's own folder.
     desk: PathBuf,
     _root: TempDir,
-    _search: Option<Search>,
+    _search: Option<SearchStub>,
 }
 
 /// Plays an example to its end; whatever it expects must have come.
 async fn played(name: &str) -> Case {
     let example = Example::open(name, &morning(Timestamp::now())).unwrap();
     let root = tempfile::tempdir().unwrap();
-    let desk = example.furnish(root.path()).unwrap();
+    let desk = example.write_workspace(root.path()).unwrap();
     let mut wanted = Wanted::new(&example.scenario)
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", root.path().display().to_string())
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__TIME_ZONE", example.zone());
     let search = match &example.web {
-        Some(results) => Some(Search::serve(results).await.unwrap()),
+        Some(results) => Some(SearchStub::serve(results).await.unwrap()),
         None => None,
     };
     for (name, value) in &example.settings {
@@ -73,13 +73,13 @@ async fn played(name: &str) -> Case {
     Case { world, example, scenes, desk, _root: root, _search: search }
 }
 
-fn note(played: &Played) -> impl Iterator<Item = String> {
+fn note(played: &SceneResult) -> impl Iterator<Item = String> {
     played.unmet.iter().map(|unmet| format!("{}: {unmet}", played.cue))
 }
 
 impl Case {
     /// The only chain of a scene.
-    fn chain(&self, scene: usize) -> Chain {
+    fn chain(&self, scene: usize) -> SceneChain {
         let mut chains = chains(&self.scenes[scene].events);
         assert_eq!(chains.len(), 1, "{chains:?}");
         chains.remove(0)

@@ -55,7 +55,7 @@ async fn replies(world: &World, agent: &str) {
 
 /// Writes what only a newer build could, in its own name.
 async fn write_newer(world: &World, subject: &str, type_name: &str, reader: Option<u32>, body: Vec<u8>) -> u64 {
-    let entering = Envelope::entering(ids::entering(), Core::AgentRuntime, Origin::Internal, Timestamp::now());
+    let entering = Envelope::from_outside(ids::generate(), Core::AgentRuntime, Origin::Internal, Timestamp::now());
     let mut headers = headers(&Envelope { type_name: type_name.to_owned(), ..entering });
     if let Some(reader) = reader {
         headers.insert(READER_HEADER, reader.to_string());
@@ -87,7 +87,7 @@ async fn is_parked(world: &World, agent: &str, sequence: u64) -> Value {
 async fn an_agent_whose_log_goes_on_with_something_newer_waits_and_its_neighbours_go_on() {
     let mut world = start().await;
     let decision = AgentDecision { reader: FAR, ..Default::default() };
-    let subject = AGENT_DECISION.of(&agent(PARKED));
+    let subject = AGENT_DECISION.of_owner(&agent(PARKED));
     let at = write_newer(&world, &subject, AgentDecision::TYPE, None, Body::from(decision).encode()).await;
     let sent = world.send(PARKED, "time please").await;
     let found = is_parked(&world, PARKED, at).await;
@@ -121,7 +121,7 @@ async fn a_partition_is_handed_over_to_whoever_understands_it_and_taken_back_whe
         for beat in 0_u64.. {
             let value = json!({ "beat": beat, "reader": needs }).to_string();
             world.bus.put_value(MEMBERS_BUCKET, "agent-runtime.newer", value.into()).await.unwrap();
-            let owner = world.bus.value(OWNERS_BUCKET, "agent-runtime.0").await.unwrap().unwrap();
+            let owner = world.bus.read_value(OWNERS_BUCKET, "agent-runtime.0").await.unwrap().unwrap();
             let owner: Value = serde_json::from_slice(&owner.value).unwrap();
             if owner["owner"].is_null() {
                 return owner;
@@ -143,16 +143,16 @@ async fn an_action_that_is_not_understood_is_left_to_newer_replicas() {
     let world = Wanted::new(USUAL).start().await;
     // Nobody decides for this agent, so that only tool-runner is concerned.
     let call = ToolCall { tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() };
-    let unknown = DecidedEvent { event_id: ids::entering().to_string(), ..Default::default() };
-    let known = DecidedEvent { event_id: ids::entering().to_string(), ..calling(call) };
+    let unknown = DecidedEvent { event_id: ids::generate().to_string(), ..Default::default() };
+    let known = DecidedEvent { event_id: ids::generate().to_string(), ..calling(call) };
     let decision = AgentDecision { events: vec![known, unknown], ..Default::default() };
-    let subject = AGENT_DECISION.of(&agent("nobody"));
+    let subject = AGENT_DECISION.of_owner(&agent("nobody"));
     write_newer(&world, &subject, AgentDecision::TYPE, None, Body::from(decision).encode()).await;
     world.given_back(Consumer::ToolRunner).await;
     world.define("default").await;
     replies(&world, "default").await;
     assert_eq!(world.dead_letters_so_far().await, 0);
-    let begun = TOOL_INVOKE.of(&agent("nobody"));
+    let begun = TOOL_INVOKE.of_owner(&agent("nobody"));
     assert!(!world.log.now(&world.bus).await.iter().any(|event| event.subject == begun), "half of it was done");
 }
 
@@ -176,7 +176,7 @@ async fn old_replica(login: &Login) -> tokio::task::JoinHandle<()> {
         while let Some(ping) = pings.next().await {
             let service = Core::AgentRuntime.name().to_owned();
             let status = ReplicaRow { service, instance: instance.to_string(), ..Default::default() };
-            bus.say(&ping.reply.unwrap(), status.encode_to_vec()).await.unwrap();
+            bus.send_live(&ping.reply.unwrap(), status.encode_to_vec()).await.unwrap();
         }
     })
 }
@@ -238,9 +238,9 @@ async fn after_a_promotion_a_build_that_reads_less_refuses_to_start_and_projects
     world.projected().await;
     // As a newer gateway would.
     let next = READER + 1;
-    let subject = EPOCH.of(&agent(Core::Gateway.name()));
+    let subject = EPOCH.of_owner(&agent(Core::Gateway.name()));
     let raised = Body::from(Epoch { epoch: next, ..Default::default() });
-    let entering = Envelope::entering(ids::entering(), Core::Gateway, Origin::System, Timestamp::now());
+    let entering = Envelope::from_outside(ids::generate(), Core::Gateway, Origin::System, Timestamp::now());
     let envelope = Envelope { type_name: Epoch::TYPE.to_owned(), ..entering };
     let at = world.publish(&subject, headers(&envelope), raised.encode()).await;
 
@@ -281,7 +281,7 @@ async fn after_a_promotion_a_build_that_reads_less_refuses_to_start_and_projects
 async fn a_message_of_a_newer_version_of_its_type_is_waited_with_and_no_dead_letter() {
     let world = start().await;
     let message = Body::from(AgentMessage { text: "time please".into(), ..Default::default() }).encode();
-    let subject = AGENT_MESSAGE.of(&agent(PARKED));
+    let subject = AGENT_MESSAGE.of_owner(&agent(PARKED));
     let newer = AgentMessage::TYPE.replace("v1", "v2");
     let at = write_newer(&world, &subject, &newer, None, message).await;
     assert_eq!(is_parked(&world, PARKED, at).await["reader"], READER + 1);
@@ -301,9 +301,9 @@ async fn what_a_checkpoint_says_of_a_log_that_was_restored_is_not_believed() {
     let mut world = start().await;
     world.settled().await;
     world.stack.stop_one(Service::AgentRuntime, 0).await.unwrap();
-    let (end, log) = (world.end_of_log().await, world.bus.log().unwrap().id);
+    let (end, log) = (world.end_of_log().await, world.bus.log_identity().unwrap().id);
     let beyond = Checkpoint { log, through: end + 1_000, busy: Vec::new() };
-    let key = format!("checkpoint.agent-runtime.0.{}", SNAPSHOT_FORMAT.key());
+    let key = format!("checkpoint.agent-runtime.0.{}", SNAPSHOT_FORMAT.to_key());
     let value = serde_json::to_vec(&beyond).unwrap();
     world.bus.put_value(SNAPSHOTS_BUCKET, &key, value.into()).await.unwrap();
     world.stack.start(Service::AgentRuntime).await.unwrap();
@@ -324,7 +324,7 @@ async fn usage_counts_calls_that_were_given_up() {
         ..Default::default()
     };
     let decision = AgentDecision { given_up: vec![given_up], reader: READER, ..Default::default() };
-    let subject = AGENT_DECISION.of(&agent("nobody"));
+    let subject = AGENT_DECISION.of_owner(&agent("nobody"));
     write_newer(&world, &subject, AgentDecision::TYPE, Some(READER), Body::from(decision).encode()).await;
     world.projected().await;
     let (_, usage) = world.get("/v1/usage?by=model&model=dear").await;

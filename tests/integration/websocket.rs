@@ -232,7 +232,7 @@ async fn choices_approvals_and_commands_reach_the_agent_once_however_they_are_se
     let world = Wanted::new(USUAL).start().await;
     world.define("default").await;
     let mut client = Client::connect(&world).await;
-    let id = ids::entering();
+    let id = ids::generate();
     let said = [
         ("choice", json!({ "offer_id": id, "option": "accept" })),
         ("approval", json!({ "action_id": id, "verdict": "did_not_happen", "note": "I looked" })),
@@ -249,7 +249,7 @@ async fn choices_approvals_and_commands_reach_the_agent_once_however_they_are_se
         let mut frame = body.clone();
         frame["type"] = json!(kind);
         let over_socket = client.ask(frame).await;
-        let event_id = ids::named(kind, &["ann", "x-1"]);
+        let event_id = ids::from_parts(kind, &["ann", "x-1"]);
         for answer in [&over_http, &over_socket] {
             assert_eq!((&answer["event_id"], &answer["correlation_id"]), (&json!(event_id), &json!(event_id)));
             assert_eq!((&answer["sequence"], &answer[&id_field]), (&over_http["sequence"], &json!("x-1")));

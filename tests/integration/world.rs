@@ -22,7 +22,7 @@ use kairo_core::{
     config::Secret,
     event_json::EventJson,
     ids::{self, Name},
-    signing::{Signatures, SigningConfig},
+    signing::{EntrySigner, SigningConfig},
     subjects::{Consumer, Service as Core},
 };
 use kairo_local::{Database, Login, NatsServer, Postgres, Servers, Service, Stack, Tools};
@@ -172,13 +172,13 @@ impl Wanted {
 
         let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
         if self.unprivileged {
-            stack.unprivileged();
+            stack.drop_privileges();
         }
         let scenario = folder.path().join("scenario.yaml");
         std::fs::write(&scenario, &self.scenario).unwrap();
         stack.simulator(&scenario);
         stack.start(Service::ModelSim).await.unwrap();
-        stack.connect(&url, nats.users());
+        stack.use_nats(&url, nats.users());
         self.configure(&mut stack, &database, folder.path());
         stack.provision().await.unwrap();
         let wanted = [Service::Projector, Service::ProcessSupervisor, Service::ToolRunner];
@@ -254,8 +254,8 @@ pub fn signing_key() -> String {
 }
 
 /// Signatures as the gateways of every world make them.
-pub fn signatures() -> Signatures {
-    Signatures::new(&SigningConfig { key: Secret::new(signing_key()), ..Default::default() })
+pub fn signatures() -> EntrySigner {
+    EntrySigner::new(&SigningConfig { key: Secret::new(signing_key()), ..Default::default() })
 }
 
 impl World {
@@ -401,7 +401,7 @@ impl World {
 /// With [`NatsServer::operator`], as who may do everything.
 pub async fn connect(login: &Login) -> Bus {
     let nats = login::config(login);
-    let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
+    let instance = Name::parse(&format!("test-{}", ids::generate().simple())).unwrap();
     let bus = Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();
     // Where there is a log yet.
     let _ = bus.find_log().await;

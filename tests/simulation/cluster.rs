@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use kairo_core::{
     bus::{Bus, BusConfig},
     ids::Name,
-    service::{Context, Readiness, ServiceError},
+    service::{Readiness, ServiceContext, ServiceError},
     subjects::Service,
 };
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ pub fn start(world: &Shared, service: Service) -> usize {
     let port = Memory { world: world.clone(), replica };
     let instance = Name::parse(&instance).expect("a name");
     let privacy = world.lock().unwrap().privacy.clone();
-    let bus = Bus::on(Arc::new(port), service, instance, &limits()).sealing(&privacy);
+    let bus = Bus::from_port(Arc::new(port), service, instance, &limits()).with_sealing(&privacy);
     let work = Box::pin(serve(world.clone(), replica, bus, shutdown, little_memory));
     let work = world.lock().unwrap().replicas[replica].life.host(work);
     let running = tokio::task::spawn_local(work);
@@ -79,10 +79,10 @@ pub fn start(world: &Shared, service: Service) -> usize {
 
 /// Does the work of every service's `main`, without signals and probes.
 async fn serve(world: Shared, replica: usize, bus: Bus, shutdown: CancellationToken, little_memory: bool) {
-    let found = kairo_core::service::waiting_for_nats(&bus, &shutdown, async || bus.find_log().await).await;
+    let found = kairo_core::service::retry_until_nats(&bus, &shutdown, async || bus.find_log().await).await;
     let outcome = match found {
         Ok(Some(())) => {
-            let context = Context { bus: bus.clone(), shutdown, readiness: Readiness::silent() };
+            let context = ServiceContext { bus: bus.clone(), shutdown, readiness: Readiness::silent() };
             run(&world, replica, bus.service, context, little_memory).await
         }
         Ok(None) => Ok(()),
@@ -99,7 +99,7 @@ async fn run(
     world: &Shared,
     replica: usize,
     service: Service,
-    context: Context,
+    context: ServiceContext,
     little_memory: bool,
 ) -> Result<(), ServiceError> {
     match service {

@@ -3,10 +3,10 @@
 
 use kairo_core::{
     bus::{
-        cancels::STOPPING,
-        port::{Headers, Message},
+        canceled_calls::STOPPING,
+        port::{Headers, OutgoingMessage},
     },
-    record::Raw,
+    record::RawMessage,
     subjects::{Consumer, Service},
 };
 use kairo_in_memory::server::Parcel;
@@ -94,7 +94,7 @@ impl Flaw {
 const CHECKPOINT: &str = "$KV.KAIRO_SNAPSHOTS.checkpoint.";
 
 /// Returns the message that a replica writes as its flaw changes it.
-pub fn written(world: &mut World, replica: usize, mut message: Message) -> Message {
+pub fn written(world: &mut World, replica: usize, mut message: OutgoingMessage) -> OutgoingMessage {
     let Some(flaw) = world.flaw else { return message };
     let about = |noun: &str, verb: &str| {
         message.subject.starts_with(&format!("kairo.{noun}.")) && message.subject.contains(&format!(".{verb}."))
@@ -131,13 +131,13 @@ fn with(headers: &Headers, changed: &str, to: &str) -> Headers {
 }
 
 /// Returns the messages that a replica reads as its flaw changes them.
-pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
+pub fn seen(world: &mut World, replica: usize, mut raws: Vec<RawMessage>) -> Vec<RawMessage> {
     let service = world.replicas[replica].service;
     if world.faults.outdated_catalogue && service == Service::AgentRuntime {
         raws.iter_mut().for_each(forget_consent_in);
     }
     let Some(flaw) = world.flaw else { return raws };
-    let is = |raw: &Raw, noun: &str, verb: &str| {
+    let is = |raw: &RawMessage, noun: &str, verb: &str| {
         raw.subject.starts_with(&format!("kairo.{noun}.")) && raw.subject.ends_with(&format!(".{verb}"))
     };
     match (flaw, service) {
@@ -164,13 +164,13 @@ pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
 }
 
 /// Returns true if the message is a decision that stops a call.
-fn stops(raw: &Raw) -> bool {
+fn stops(raw: &RawMessage) -> bool {
     let Ok(record) = raw.read(1 << 20) else { return false };
     let calls = decision(&record).into_iter().flat_map(tool_calls);
     calls.into_iter().any(|(_, call)| STOPPING.contains(&call.tool.as_str()))
 }
 
-fn forget_consent_in(raw: &mut Raw) {
+fn forget_consent_in(raw: &mut RawMessage) {
     // Without the keys of its users nothing is changed in it.
     let Ok(mut record) = raw.read(1 << 20) else { return };
     if raw.is_sealed() {

@@ -9,10 +9,10 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 use kairo_core::ids::Name;
 use kairo_process_supervisor::{
-    confinement::Enforced,
-    guarded::GuardedError,
-    launcher::{Launch, Launched, WorkplaceError},
-    protocol::{Command, Exit, Outcome, OutputTotals, Report, Spec, Usage},
+    confinement::KernelConfinement,
+    guarded_process::GuardedError,
+    launcher::{Launch, LaunchedGuard, WorkplaceError},
+    protocol::{Exit, ExitOutcome, GuardCommand, OutputTotals, Report, ResourceUsage, Spec},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex},
@@ -40,23 +40,27 @@ impl std::fmt::Debug for Invented {
 }
 
 impl Launch for Invented {
-    fn workplace<'a>(&'a self, root: &'a Path, agent: &'a Name) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>> {
+    fn ensure_workplace<'a>(
+        &'a self,
+        root: &'a Path,
+        agent: &'a Name,
+    ) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>> {
         std::future::ready(Ok(root.join(agent.as_str()))).boxed()
     }
 
-    fn start(&self) -> Result<Launched, GuardedError> {
+    fn start(&self) -> Result<LaunchedGuard, GuardedError> {
         let (commands, read) = duplex(PIPE);
         let (write, reports) = duplex(PIPE);
         tokio::spawn(guard(self.world.clone(), BufReader::new(read).lines(), write));
-        Ok(Launched {
+        Ok(LaunchedGuard {
             commands: Box::new(commands),
             reports: Box::new(reports),
             clear_up: Box::new(|_| std::future::ready(()).boxed()),
         })
     }
 
-    fn enforced(&self) -> Enforced {
-        Enforced { files: true, ports: true, signals: true, pids: true, network: true, system_calls: true }
+    fn kernel_confinement(&self) -> KernelConfinement {
+        KernelConfinement { files: true, ports: true, signals: true, pids: true, network: true, system_calls: true }
     }
 
     fn now(&self) -> Duration {
@@ -66,12 +70,12 @@ impl Launch for Invented {
 
 /// A guard, from its first command to the end of its process.
 async fn guard(world: Shared, mut commands: Lines<BufReader<DuplexStream>>, mut reports: DuplexStream) {
-    let Some(Command::Prepare { spec }) = next(&mut commands).await else { return };
+    let Some(GuardCommand::Prepare { spec }) = next(&mut commands).await else { return };
     let (process, pid) = world.lock().unwrap().prepare();
     say(&mut reports, &Report::Ready { pid }).await;
     let (state, outcome) = watch(&world, process, &spec, &mut commands, &mut reports).await;
     world.lock().unwrap().over(process, state);
-    let exit = Exit { outcome, usage: Usage::default(), output: OutputTotals::default(), survivors: 0 };
+    let exit = Exit { outcome, usage: ResourceUsage::default(), output: OutputTotals::default(), survivors: 0 };
     say(&mut reports, &Report::Exited(exit)).await;
 }
 
@@ -81,12 +85,12 @@ async fn watch(
     spec: &Spec,
     commands: &mut Lines<BufReader<DuplexStream>>,
     reports: &mut DuplexStream,
-) -> (ProcessState, Outcome) {
+) -> (ProcessState, ExitOutcome) {
     let (started, flaw) = {
         let world = world.lock().unwrap();
         (world.started, world.flaw)
     };
-    let lost = (ProcessState::Killed, Outcome::SupervisorLost);
+    let lost = (ProcessState::Killed, ExitOutcome::SupervisorLost);
     let mut heard = Instant::now();
     let mut ends = None;
     if flaw == Some(Flaw::GateFirst) {
@@ -100,19 +104,19 @@ async fn watch(
             () = sleep_until(lapses) => return lost,
             command = next(commands) => command,
             () = sleep_until(ends.unwrap_or(lapses)), if ends.is_some() => {
-                return (ProcessState::Ended, Outcome::Exited { code: 0 });
+                return (ProcessState::Ended, ExitOutcome::Exited { code: 0 });
             }
         };
         match command {
             // The supervisor is gone, or let go of it.
             None => return lost,
-            Some(Command::Go) if ends.is_none() => {
+            Some(GuardCommand::Go) if ends.is_none() => {
                 ends = Some(run(world, process, spec));
                 say(reports, &Report::Started).await;
             }
             // One that was made before the lease lapsed, and no other, renews it.
-            Some(Command::Beat { at_ms }) => heard = heard.max(started + Duration::from_millis(at_ms)),
-            Some(Command::Cancel { .. }) => return (ProcessState::Stopped, Outcome::Canceled),
+            Some(GuardCommand::Beat { at_ms }) => heard = heard.max(started + Duration::from_millis(at_ms)),
+            Some(GuardCommand::Cancel { .. }) => return (ProcessState::Stopped, ExitOutcome::Canceled),
             Some(_) => {}
         }
     }
@@ -127,7 +131,7 @@ fn run(world: &Shared, process: usize, spec: &Spec) -> Instant {
     Instant::now() + Duration::from_millis(works)
 }
 
-async fn next(commands: &mut Lines<BufReader<DuplexStream>>) -> Option<Command> {
+async fn next(commands: &mut Lines<BufReader<DuplexStream>>) -> Option<GuardCommand> {
     let line = commands.next_line().await.ok()??;
     Some(serde_json::from_str(&line).expect("a command"))
 }

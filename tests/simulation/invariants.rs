@@ -17,8 +17,8 @@ use kairo_core::{
     subjects::{DLQ_STREAM, EVENTS_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
     vocabulary::{self, SEALING},
 };
-use kairo_in_memory::server::{Stored, Stream};
-use kairo_mind::log::{Log, Ready, Snapshot};
+use kairo_in_memory::server::{Stream, StreamEntry};
+use kairo_mind::log::{Log, NextInput, Snapshot};
 use kairo_proto::{
     About, Body, ContentType, about,
     v1::{AgentDecision, AgentDefined, DeadLetter, ProcessExited, ToolInvoke, ToolResult},
@@ -69,9 +69,9 @@ fn in_the_clear(world: &World) -> Vec<String> {
     if world.privacy.master_key.is_empty() || world.epoch < SEALING {
         return Vec::new();
     }
-    let personal = |record: &&Record| decision(record).is_some() && !record.envelope.whose.users().is_empty();
+    let personal = |record: &&Record| decision(record).is_some() && !record.envelope.owners.all_owners().is_empty();
     let log = world.server.streams.get(EVENTS_STREAM);
-    let stored = |record: &Record| log.and_then(|log| log.stored(record.sequence)).map(Stored::raw);
+    let stored = |record: &Record| log.and_then(|log| log.entry_at(record.sequence)).map(StreamEntry::raw);
     let open = world.records().iter().filter(personal).filter(|it| stored(it).is_some_and(|raw| !raw.is_sealed()));
     open.map(|record| format!("the decision {} stands in the clear", record.sequence)).collect()
 }
@@ -95,7 +95,7 @@ fn as_minds_saw_it(world: &World) -> Vec<Record> {
 
 /// Nothing of a run is set aside: all of it can be read, and dealt with.
 fn letters(world: &World) -> Vec<String> {
-    let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(Stream::ever);
+    let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(Stream::all_entries);
     let read = letters.filter_map(|stored| {
         let body = Body::decode(DeadLetter::TYPE, ContentType::Protobuf, &stored.payload).ok()?;
         DeadLetter::try_from(body).ok()
@@ -106,7 +106,7 @@ fn letters(world: &World) -> Vec<String> {
 /// Nothing is written that the epoch does not know, and what takes more than the first readers says so.
 fn of_the_epoch(world: &World) -> Vec<String> {
     let wrong = |record: &&Record| {
-        let takes = vocabulary::of(&record.body);
+        let takes = vocabulary::required_reader(&record.body);
         let said = AgentDecision::of(&record.body).is_some_and(|decision| decision.reader != takes);
         takes > world.epoch || said
     };
@@ -252,19 +252,19 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
 fn minds(world: &World, agent: &Name) -> Vec<String> {
     let mut wrong = Vec::new();
     let supply = |log: &mut Log, missing: Vec<u64>| {
-        missing.into_iter().for_each(|it| log.supply(it, world.server.record(it).cloned()));
+        missing.into_iter().for_each(|it| log.supply_record(it, world.server.record(it).cloned()));
     };
     let read_on = |mut log: Log| -> Result<Log, String> {
         let read = log.read;
         for record in world.concerning(agent).filter(|record| record.sequence > read) {
-            let lacking = log.lacking(record);
+            let lacking = log.missing_for(record);
             supply(&mut log, lacking);
             log.push(record.clone()).map_err(|_| format!("{agent:?} diverges at {}", record.sequence))?;
         }
         loop {
             match log.next_input() {
-                Some(Ready::Missing(missing)) => supply(&mut log, missing),
-                Some(Ready::Input(input)) => {
+                Some(NextInput::Missing(missing)) => supply(&mut log, missing),
+                Some(NextInput::Input(input)) => {
                     return Err(format!("{agent:?} has not decided on {}", input.record.sequence));
                 }
                 None => return Ok(log),
@@ -277,7 +277,10 @@ fn minds(world: &World, agent: &Name) -> Vec<String> {
     };
     for snapshot in snapshots(world, agent) {
         let at = snapshot.state.cursor;
-        match Log::resume(snapshot, world.log).ok_or("a snapshot of another version".to_owned()).and_then(read_on) {
+        match Log::from_snapshot(snapshot, world.log)
+            .ok_or("a snapshot of another version".to_owned())
+            .and_then(read_on)
+        {
             Ok(log) if log.state == scratch.state => {}
             Ok(log) => {
                 let differs = difference(&log, &scratch);
@@ -286,10 +289,10 @@ fn minds(world: &World, agent: &Name) -> Vec<String> {
             Err(mistake) => wrong.push(format!("from the snapshot at {at}: {mistake}")),
         }
     }
-    if let Some(work) = scratch.next_work() {
+    if let Some(work) = scratch.next_background_input() {
         wrong.push(format!("{agent:?} has not gone on with what it works on: {work:?}"));
     }
-    if !scratch.state.work.is_at_rest() {
+    if !scratch.state.work.is_idle() {
         wrong.push(format!("{agent:?} is in a session that never ended: {:?}", scratch.state.work));
     }
     if !scratch.state.turns.is_empty() {

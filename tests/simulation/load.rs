@@ -5,8 +5,8 @@ use std::{collections::VecDeque, time::Duration};
 use jiff::Timestamp;
 use kairo_core::{
     bus::{
-        append::Outgoing,
-        port::{Headers, Message},
+        append::OutgoingEvent,
+        port::{Headers, OutgoingMessage},
     },
     envelope::{Envelope, Origin},
     ids::{self, Name},
@@ -97,7 +97,7 @@ pub fn define(world: &mut World, chance: &mut Chance) {
         }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());
-        world.enter(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body));
+        world.enter(&OutgoingEvent::new(&AGENT_DEFINED, &name(agent), envelope, body));
     }
 }
 
@@ -203,7 +203,7 @@ fn say(world: &mut World, said: Said) {
         Said::Message(message) => {
             world.note(&message.user, || format!("says {:?}", message.text));
             let envelope = entering("message", &[&message.user, &message.message_id], now);
-            let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, *message);
+            let event = OutgoingEvent::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, *message);
             world.enter(&event);
         }
         Said::Verdict(number) => {
@@ -225,7 +225,7 @@ fn say(world: &mut World, said: Said) {
             let subject = if number == 0 { "a bill" } else { "hello" }.to_owned();
             let (email_id, sender) = (format!("e-{number}"), "carl@example.org".to_owned());
             let mail = EmailReceived { email_id, sender, subject, ..Default::default() };
-            happen(world, &Outgoing::new(&EMAIL_RECEIVED, &name(&agent), envelope, mail));
+            happen(world, &OutgoingEvent::new(&EMAIL_RECEIVED, &name(&agent), envelope, mail));
         }
         Said::Outside(number) => {
             world.note("github", || format!("says that something was pushed: {number}"));
@@ -235,7 +235,7 @@ fn say(world: &mut World, said: Said) {
             let envelope =
                 [("ce-specversion", "1.0"), ("ce-id", &id), ("ce-source", "github"), ("ce-type", "github.push")];
             envelope.into_iter().for_each(|(name, value)| headers.insert(name, value));
-            let said = Message::new("kairo.system.github.push", headers, data);
+            let said = OutgoingMessage::new("kairo.system.github.push", headers, data);
             world.enter_as(said.clone());
             // Outsiders say things twice, and their id tells.
             if world.permille(200) {
@@ -245,12 +245,12 @@ fn say(world: &mut World, said: Said) {
     }
 }
 
-pub fn publish(world: &mut World, event: Outgoing) {
+pub fn publish(world: &mut World, event: OutgoingEvent) {
     world.enter(&event);
 }
 
 /// Something happens outside, and sometimes it is said twice: its id tells.
-fn happen(world: &mut World, event: &Outgoing) {
+fn happen(world: &mut World, event: &OutgoingEvent) {
     let first = world.enter(event);
     if world.permille(200) {
         world.copy(first);
@@ -272,7 +272,7 @@ fn some_agent(world: &mut World) -> String {
 }
 
 pub fn entering(kind: &str, parts: &[&str], now: Timestamp) -> Envelope {
-    Envelope::entering(ids::named(kind, parts), Service::Gateway, Origin::User, now)
+    Envelope::from_outside(ids::from_parts(kind, parts), Service::Gateway, Origin::User, now)
 }
 
 pub fn name(text: &str) -> Name {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kairo_agent_runtime::{Answers, Live, Received};
-use kairo_mind::request::{ModelRequest, check};
+use kairo_agent_runtime::{LiveAnswer, ModelClient, ProgressHandle};
+use kairo_mind::request::{ModelRequest, check_conversation};
 use kairo_proto::v1::Completion;
 
 use crate::{model, world::Shared};
@@ -14,12 +14,12 @@ pub struct Scripted {
     pub replica: usize,
 }
 
-impl Answers for Scripted {
+impl ModelClient for Scripted {
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
-        _received: &'a Received,
-        _live: Option<Live<'a>>,
+        _received: &'a ProgressHandle,
+        _live: Option<LiveAnswer<'a>>,
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let (delay, seed, tries, _busy) = {
@@ -34,7 +34,7 @@ impl Answers for Scripted {
                 (world.below(long) as u64, world.seed, tries, world.busy.clone())
             };
             tokio::time::sleep(Duration::from_millis(delay)).await;
-            assert_eq!(check(&request.messages), Ok(()), "every endpoint takes it");
+            assert_eq!(check_conversation(&request.messages), Ok(()), "every endpoint takes it");
             let completion = model::answer(request, tries, seed);
             if completion.error.is_some() || completion.text.is_empty() && completion.tool_calls.is_empty() {
                 // Nobody pays for what cannot be used, and it may be asked for again.

@@ -1,7 +1,7 @@
 //! The input of users beside words: verdicts, choices and orders about whatever exists by then.
 
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     ids::Name,
     record::Record,
     subjects::{USER_APPROVAL, USER_CHOICE, USER_COMMAND},
@@ -11,7 +11,7 @@ use kairo_mind::{
     chain::StepState,
     log::Log,
     state::AgentState,
-    tasks::{Status, Task, What},
+    tasks::{Task, TaskActivation, TaskPhase},
     team,
 };
 use kairo_proto::{
@@ -36,14 +36,14 @@ struct Made<'w> {
 }
 
 /// A verdict on an action, mostly one that is in flight.
-pub fn verdict(world: &World, number: usize) -> Outgoing {
+pub fn verdict(world: &World, number: usize) -> OutgoingEvent {
     let (agent, action) = some_action(world);
     let verdict = ["happened", "did_not_happen"][number % 2];
     approval(world, &format!("v-{number}"), USERS[0], &agent, &action, verdict)
 }
 
 /// An order about an action, a chain, a task or a thread.
-pub fn order(world: &World, number: usize) -> Outgoing {
+pub fn order(world: &World, number: usize) -> OutgoingEvent {
     let mut command =
         UserCommand { command_id: format!("c-{number}"), user: USERS[0].to_owned(), ..Default::default() };
     let which = |fits: fn(&Event) -> Option<String>| {
@@ -82,14 +82,14 @@ pub fn order(world: &World, number: usize) -> Outgoing {
 }
 
 /// An order about a task that is not over; none when there is none.
-pub fn order_of_task(world: &World, number: usize) -> Option<Outgoing> {
+pub fn order_of_task(world: &World, number: usize) -> Option<OutgoingEvent> {
     let tasks = AGENTS.iter().flat_map(|agent| {
         let open = read(world, &name(agent)).state.tasks.open.clone().into_values();
         open.map(|task| ((*agent).to_owned(), task.id, task.status))
     });
     let (agent, task, status) = some(world, tasks.collect())?;
     let commands = match status {
-        Status::Paused => ["resume", "resume", "run", "cancel"],
+        TaskPhase::Paused => ["resume", "resume", "run", "cancel"],
         _ => ["pause", "pause", "run", "cancel"],
     };
     let command = commands[world.below(commands.len())].to_owned();
@@ -99,7 +99,7 @@ pub fn order_of_task(world: &World, number: usize) -> Option<Outgoing> {
 }
 
 /// An order to stop an action that is in flight.
-pub fn stop(world: &World, command_id: &str) -> Outgoing {
+pub fn stop(world: &World, command_id: &str) -> OutgoingEvent {
     let (agent, action_id) = some_action(world);
     let (command_id, user) = (command_id.to_owned(), USERS[0].to_owned());
     ordered(
@@ -108,14 +108,14 @@ pub fn stop(world: &World, command_id: &str) -> Outgoing {
     )
 }
 
-fn ordered(world: &World, order: UserCommand) -> Outgoing {
+fn ordered(world: &World, order: UserCommand) -> OutgoingEvent {
     world.note(USERS[0], || format!("orders {order:?}"));
     let envelope = entering("command", &[USERS[0], &order.command_id], world.now());
-    Outgoing::new(&USER_COMMAND, &name(USERS[0]), envelope, order)
+    OutgoingEvent::new(&USER_COMMAND, &name(USERS[0]), envelope, order)
 }
 
 /// A choice between threads, or words about consent to a call; none when nothing is asked.
-pub fn reply(world: &World, number: usize) -> Option<Outgoing> {
+pub fn reply(world: &World, number: usize) -> Option<OutgoingEvent> {
     let asked: Vec<(String, String)> =
         made(world).filter(|it| asked_of(it.event).is_some()).map(|it| (it.agent, it.id)).collect();
     let (agent, id) = some(world, asked)?;
@@ -127,7 +127,7 @@ pub fn reply(world: &World, number: usize) -> Option<Outgoing> {
 }
 
 /// An answer to everything that agents still wait for, from whoever was asked.
-pub fn last_replies(world: &World) -> Vec<Outgoing> {
+pub fn last_replies(world: &World) -> Vec<OutgoingEvent> {
     let mut replies = Vec::new();
     for agent in AGENTS {
         for turn in read(world, &name(agent)).state.turns.values() {
@@ -155,7 +155,7 @@ pub enum Waits {
     /// A team has spent what it may.
     ForTheNextDay,
     /// A team or what is queued was paused.
-    ForItsOwner(Box<Outgoing>),
+    ForItsOwner(Box<OutgoingEvent>),
 }
 
 pub fn what_waits(world: &World) -> Waits {
@@ -178,26 +178,28 @@ pub fn what_waits(world: &World) -> Waits {
 /// wakes on the next day.
 fn rests_for_its_owner(agent: &str, state: &AgentState) -> Option<UserCommand> {
     let of = UserCommand { agent: agent.to_owned(), ..Default::default() };
-    let is_paused = |task: &&Task| task.status == Status::Paused && matches!(task.what, What::Queue { .. });
+    let is_paused =
+        |task: &&Task| task.status == TaskPhase::Paused && matches!(task.what, TaskActivation::Queue { .. });
     if let Some(task) = state.tasks.open.values().find(is_paused) {
         return Some(UserCommand { task_id: task.id.to_string(), user: task.user.clone(), ..of });
     }
-    let is_woken = state.team.over_budget && state.tasks.next_run().is_some_and(|task| task.next().is_some());
-    let rests = agent == AGENTS[0] && state.team.status == team::Status::Paused && !is_woken;
+    let is_woken = state.team.over_budget && state.tasks.next_run().is_some_and(|task| task.next_due().is_some());
+    let rests = agent == AGENTS[0] && state.team.status == team::TeamActivity::Paused && !is_woken;
     rests.then(|| UserCommand { team: agent.to_owned(), user: USERS[0].to_owned(), ..of })
 }
 
 /// Returns true if a task waits for a while, and not for the next day.
 fn is_tried_again(state: &AgentState) -> bool {
     let rests = |task: &Task| state.work.rests == Some(task.id);
-    let waits =
-        |task: &Task| rests(task) || task.failed() > 0 && task.next().is_some() && task.status == Status::Pending;
+    let waits = |task: &Task| {
+        rests(task) || task.failed_sessions() > 0 && task.next_due().is_some() && task.status == TaskPhase::Pending
+    };
     let of_the_day = |task: &Task| task.is_next_run() && state.team.over_budget;
     state.tasks.open.values().any(|task| waits(task) && !of_the_day(task))
 }
 
 /// The owner of a team that works day after day archives it, and whoever has tasks that come again cancels them.
-pub fn end_of_days(world: &World) -> Vec<Outgoing> {
+pub fn end_of_days(world: &World) -> Vec<OutgoingEvent> {
     let number = world.records().len();
     let end = |at: usize, user: &str, of: UserCommand| {
         let command_id = format!("end-{number}-{at}");
@@ -207,7 +209,7 @@ pub fn end_of_days(world: &World) -> Vec<Outgoing> {
     let team = UserCommand { agent: lead.clone(), team: lead, command: archive, ..Default::default() };
     let repeated = AGENTS.iter().flat_map(|agent| {
         let open = read(world, &name(agent)).state.tasks.open.clone().into_values();
-        let timed = open.filter(|task| matches!(task.what, What::Time { .. }) && !task.user.is_empty());
+        let timed = open.filter(|task| matches!(task.what, TaskActivation::Time { .. }) && !task.user.is_empty());
         timed.map(|task| {
             let (agent, command) = ((*agent).to_owned(), "cancel".to_owned());
             let of = UserCommand { agent, command, task_id: task.id.to_string(), ..Default::default() };
@@ -219,10 +221,10 @@ pub fn end_of_days(world: &World) -> Vec<Outgoing> {
 }
 
 /// Returns the orders that cancel every open hook.
-pub fn end_of_hooks(world: &World) -> Vec<Outgoing> {
+pub fn end_of_hooks(world: &World) -> Vec<OutgoingEvent> {
     let hooks = AGENTS.iter().flat_map(|agent| {
         let open = read(world, &name(agent)).state.tasks.open.clone().into_values();
-        let hooks = open.filter(|task| matches!(task.what, What::Hook { .. }) && !task.status.is_over());
+        let hooks = open.filter(|task| matches!(task.what, TaskActivation::Hook { .. }) && !task.status.is_over());
         hooks.map(move |task| (agent, task))
     });
     let end = |(agent, task): (&&str, Task)| {
@@ -244,7 +246,7 @@ pub fn read(world: &World, agent: &Name) -> Log {
     log
 }
 
-fn answer(world: &World, said: &str, user: &str, agent: &str, id: &str, is_offer: bool) -> Outgoing {
+fn answer(world: &World, said: &str, user: &str, agent: &str, id: &str, is_offer: bool) -> OutgoingEvent {
     let yes = world.permille(600);
     if !is_offer {
         let verdict = if yes { "approved" } else { "rejected" };
@@ -255,10 +257,10 @@ fn answer(world: &World, said: &str, user: &str, agent: &str, id: &str, is_offer
     let envelope = entering("choice", &[user, said], world.now());
     let (choice_id, offer_id) = (said.to_owned(), id.to_owned());
     let choice = UserChoice { choice_id, user: user.to_owned(), agent: agent.to_owned(), offer_id, option };
-    Outgoing::new(&USER_CHOICE, &name(user), envelope, choice)
+    OutgoingEvent::new(&USER_CHOICE, &name(user), envelope, choice)
 }
 
-fn approval(world: &World, id: &str, user: &str, agent: &str, action: &str, verdict: &str) -> Outgoing {
+fn approval(world: &World, id: &str, user: &str, agent: &str, action: &str, verdict: &str) -> OutgoingEvent {
     world.note(user, || format!("says of {action}: {verdict}"));
     let envelope = entering("approval", &[user, id], world.now());
     let approval = UserApproval {
@@ -269,7 +271,7 @@ fn approval(world: &World, id: &str, user: &str, agent: &str, action: &str, verd
         verdict: verdict.to_owned(),
         note: String::new(),
     };
-    Outgoing::new(&USER_APPROVAL, &name(user), envelope, approval)
+    OutgoingEvent::new(&USER_APPROVAL, &name(user), envelope, approval)
 }
 
 /// Returns true if an action has no result yet.

@@ -17,15 +17,16 @@ use futures::{StreamExt, future::BoxFuture, stream};
 use jiff::Timestamp;
 use kairo_core::{
     bus::port::{
-        Asked, Cause, Connection, Delivered, Headers, Machine, Message, NoAnswer, Page, Port, Pull, Settlement, Start,
-        StoreError, StreamState, Streams, Subscription, Tail, Wire, Written,
+        Cause, ConnectionStatus, ConsumerPull, Headers, LiveSubscription, LiveTransport, Machine, MessagePage,
+        NoAnswer, OutgoingMessage, Port, PulledMessage, ReadSource, Settlement, StoreAck, StoreError, StreamState,
+        StreamStore, StreamTail, TailStart,
     },
-    record::Raw,
-    sealing::Key,
+    record::RawMessage,
+    sealing::SealingKey,
     subjects::Consumer,
 };
 use kairo_in_memory::{
-    port::batch,
+    port::receive_batch,
     server::{Listener, Stream},
 };
 use tokio::{
@@ -100,14 +101,14 @@ impl Memory {
     async fn look<T: Send + 'static>(
         &self,
         stream: &str,
-        asked: Asked,
+        asked: ReadSource,
         read: impl FnOnce(&Stream, tokio::time::Instant) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
         let name = stream.to_owned();
         self.store(move |world| {
             let view = world.view(asked);
             let stream = world.server.stream(&name)?;
-            if asked == Asked::Leader && !stream.has_leader() {
+            if asked == ReadSource::Leader && !stream.has_leader() {
                 return Err(StoreError::NoStream);
             }
             Ok(read(stream, view))
@@ -116,7 +117,7 @@ impl Memory {
     }
 
     /// Returns the messages that a replica reads as its flaw changes them.
-    fn seen(&self, raws: Vec<Raw>) -> Vec<Raw> {
+    fn seen(&self, raws: Vec<RawMessage>) -> Vec<RawMessage> {
         self.world(|world| world.seen(self.replica, raws))
     }
 }
@@ -124,67 +125,82 @@ impl Memory {
 impl Port for Memory {}
 
 #[async_trait]
-impl Streams for Memory {
-    async fn publish(&self, message: Message) -> Result<Written, StoreError> {
+impl StreamStore for Memory {
+    async fn publish(&self, message: OutgoingMessage) -> Result<StoreAck, StoreError> {
         let replica = self.replica;
         self.store(move |world| world.publish(replica, message)).await
     }
 
-    async fn last(&self, stream: &str, subject: &str, asked: Asked) -> Result<Option<Raw>, StoreError> {
+    async fn last_message(
+        &self,
+        stream: &str,
+        subject: &str,
+        asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError> {
         let subject = subject.to_owned();
         let found = self.look(stream, asked, move |stream, view| stream.last(&subject, view)).await?;
         Ok(self.seen(found.into_iter().collect()).pop())
     }
 
-    async fn at(&self, stream: &str, sequence: u64, asked: Asked) -> Result<Option<Raw>, StoreError> {
-        let found = self.look(stream, asked, move |stream, view| stream.at(sequence, view)).await?;
+    async fn message_at(
+        &self,
+        stream: &str,
+        sequence: u64,
+        asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError> {
+        let found = self.look(stream, asked, move |stream, view| stream.message_at(sequence, view)).await?;
         Ok(self.seen(found.into_iter().collect()).pop())
     }
 
-    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError> {
+    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<RawMessage>, StoreError> {
         let filter = filter.to_owned();
         let next = move |stream: &Stream, view| {
             let page = stream.page(&filter, after, 1, view);
             page.messages.into_iter().next()
         };
-        self.look(stream, Asked::Leader, next).await
+        self.look(stream, ReadSource::Leader, next).await
     }
 
-    async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError> {
+    async fn read_page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<MessagePage, StoreError> {
         let filter = filter.to_owned();
         let read = move |stream: &Stream, view| stream.page(&filter, after, most, view);
-        let Page { messages, more } = self.look(stream, Asked::Any, read).await?;
-        Ok(Page { messages: self.seen(messages), more })
+        let MessagePage { messages, more } = self.look(stream, ReadSource::Any, read).await?;
+        Ok(MessagePage { messages: self.seen(messages), more })
     }
 
-    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<RawMessage>, StoreError> {
         let filters = filters.to_vec();
         let look = move |stream: &Stream, view| stream.last_of_each(&filters, view);
-        let found = self.look(stream, Asked::Any, look).await?;
+        let found = self.look(stream, ReadSource::Any, look).await?;
         Ok(self.seen(found))
     }
 
-    async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+    async fn delete_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
         let name = stream.to_owned();
         self.store(move |world| Ok(world.server.stream(&name)?.remove(sequence))).await
     }
 
-    async fn state(&self, stream: &str) -> Result<StreamState, StoreError> {
-        self.look(stream, Asked::Leader, |stream, _| stream.state()).await
+    async fn stream_state(&self, stream: &str) -> Result<StreamState, StoreError> {
+        self.look(stream, ReadSource::Leader, |stream, _| stream.state()).await
     }
 
-    async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError> {
+    async fn tail_stream(
+        &self,
+        stream: &str,
+        filters: &[String],
+        start: TailStart,
+    ) -> Result<Box<dyn StreamTail>, StoreError> {
         let (name, filters, replica) = (stream.to_owned(), filters.to_vec(), self.replica);
         let (sender, messages) = mpsc::unbounded_channel();
         let begun = self.store(move |world| {
-            let view = world.view(Asked::Any);
-            world.server.read(replica, &name, &filters, start, view, sender)
+            let view = world.view(ReadSource::Any);
+            world.server.start_reader(replica, &name, &filters, start, view, sender)
         });
         let (_, pending) = begun.await?;
         Ok(Box::new(Reading { port: self.clone(), messages, pending }))
     }
 
-    async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError> {
+    async fn open_pull(&self, consumer: Consumer) -> Result<Box<dyn ConsumerPull>, StoreError> {
         let (sender, messages) = mpsc::unbounded_channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (taken, replica) = (waiting.clone(), self.replica);
@@ -207,15 +223,15 @@ impl Streams for Memory {
         Ok(())
     }
 
-    async fn restore(&self, _bucket: &str) -> Result<(), StoreError> {
+    async fn restore_bucket(&self, _bucket: &str) -> Result<(), StoreError> {
         let made = self.ask(|world| world.provision()).await;
         made.ok_or_else(|| StoreError::Unavailable("no answer in time".into()))
     }
 }
 
 #[async_trait]
-impl Wire for Memory {
-    async fn say(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause> {
+impl LiveTransport for Memory {
+    async fn send_live(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause> {
         let (world, replica) = (self.world.clone(), self.replica);
         self.world(|here| {
             here.send_up(replica, move || {
@@ -226,7 +242,7 @@ impl Wire for Memory {
         Ok(())
     }
 
-    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<Subscription, Cause> {
+    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<LiveSubscription, Cause> {
         let (heard, mut hearing) = mpsc::unbounded_channel();
         let listener = Listener { replica: self.replica, subject, group: group.map(str::to_owned), heard };
         let (world, replica) = (self.world.clone(), self.replica);
@@ -254,10 +270,10 @@ impl Wire for Memory {
         timeout(patience, answered).await.unwrap_or(Err(NoAnswer::Silence))
     }
 
-    fn connection(&self) -> Connection {
+    fn connection(&self) -> ConnectionStatus {
         self.world(|world| {
             let replica = &world.replicas[self.replica];
-            Connection { up: replica.is_connected(), number: replica.connections }
+            ConnectionStatus { up: replica.is_connected(), number: replica.connections }
         })
     }
 
@@ -273,29 +289,29 @@ impl Machine for Memory {
         self.world(World::new_id)
     }
 
-    fn new_key(&self) -> Result<Key, Cause> {
+    fn new_key(&self) -> Result<SealingKey, Cause> {
         Ok(self.world(World::new_key))
     }
 
-    fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    fn host_task(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         Box::pin(self.world(|world| world.replicas[self.replica].life.clone()).host(task))
     }
 }
 
 struct Reading {
     port: Memory,
-    messages: mpsc::UnboundedReceiver<Raw>,
+    messages: mpsc::UnboundedReceiver<RawMessage>,
     pending: u64,
 }
 
 #[async_trait]
-impl Tail for Reading {
+impl StreamTail for Reading {
     fn pending(&self) -> u64 {
         self.pending
     }
 
-    async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
-        let arrived = batch(&mut self.messages).await?;
+    async fn next_batch(&mut self) -> Result<Vec<RawMessage>, Cause> {
+        let arrived = receive_batch(&mut self.messages).await?;
         self.pending = self.pending.saturating_sub(arrived.len() as u64);
         Ok(self.port.seen(arrived))
     }
@@ -303,13 +319,13 @@ impl Tail for Reading {
 
 struct Pulling {
     port: Memory,
-    messages: mpsc::UnboundedReceiver<Delivered>,
+    messages: mpsc::UnboundedReceiver<PulledMessage>,
     taken: Arc<AtomicUsize>,
 }
 
 #[async_trait]
-impl Pull for Pulling {
-    async fn next(&mut self) -> Option<Result<Delivered, Cause>> {
+impl ConsumerPull for Pulling {
+    async fn next_delivery(&mut self) -> Option<Result<PulledMessage, Cause>> {
         let delivered = self.messages.recv().await?;
         self.taken.fetch_sub(1, Ordering::Relaxed);
         self.port.world(World::flush);

@@ -115,7 +115,8 @@ async fn come_to_rest(world: &Shared) {
                 ends.into_iter().for_each(|end| load::publish(&mut world, end));
                 continue;
             }
-            let left: Vec<_> = world.server.durables.iter().map(|(it, durable)| (it.name(), durable.left())).collect();
+            let left: Vec<_> =
+                world.server.durables.iter().map(|(it, durable)| (it.name(), durable.pending_attempts())).collect();
             let busy = Arc::strong_count(&world.busy) - 1;
             world.violation(format!("it never came to rest; {busy} at work, in hand: {left:?}"));
             return;

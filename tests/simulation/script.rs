@@ -1,6 +1,6 @@
 //! The answers of models, by the step of the mind that asks: mostly usable, and now and then not.
 
-use kairo_mind::request::{Message, ModelRequest, PLAN, blocks};
+use kairo_mind::request::{ModelRequest, PLAN, PromptMessage, block_contents};
 use kairo_proto::v1::CompletionToolCall;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -41,8 +41,10 @@ type Answer = (String, Vec<CompletionToolCall>);
 
 /// A model that is content finds no more work: it says something, whatever it may call.
 pub fn answer(request: &ModelRequest, is_content: bool, chance: &mut Chance) -> Answer {
-    let text = |at: Option<&Message>| match at {
-        Some(Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. }) => text.clone(),
+    let text = |at: Option<&PromptMessage>| match at {
+        Some(PromptMessage::System { text } | PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. }) => {
+            text.clone()
+        }
         _ => String::new(),
     };
     let (first, last) = (text(request.messages.first()), text(request.messages.last()));
@@ -114,7 +116,7 @@ fn think_along(request: &ModelRequest, chance: &mut Chance) -> Answer {
         return (String::new(), vec![of_inner_state(chance)]);
     }
     match chance.below(4) {
-        0 if request.may_call() => (String::new(), vec![call(0, "history.query", &json!({ "words": "count" }))]),
+        0 if request.may_call_tools() => (String::new(), vec![call(0, "history.query", &json!({ "words": "count" }))]),
         0 | 1 => ("-".to_owned(), Vec::new()),
         _ => (format!("a number below {} is enough", chance.below(1_000)), Vec::new()),
     }
@@ -146,7 +148,7 @@ fn acknowledge(request: &ModelRequest, chance: &mut Chance) -> Answer {
         call(number, QUEUE, &json!({ "text": format!("look into {}", chance.below(1_000)) }))
     };
     match chance.below(10) {
-        _ if !request.may_call() => say(chance),
+        _ if !request.may_call_tools() => say(chance),
         0..=4 => (words, (0..=chance.below(3)).map(|number| queued(number, chance)).collect()),
         5 | 6 => (words, vec![call(0, of_task[chance.below(4)], &json!({ "task_id": pick(&ids, chance) }))]),
         7 => (words, vec![queued(0, chance), call(1, "action.cancel", &json!({ "action_id": pick(&ids, chance) }))]),
@@ -157,8 +159,8 @@ fn acknowledge(request: &ModelRequest, chance: &mut Chance) -> Answer {
 /// The heavy model of an agent that plans.
 fn plan_or_say(request: &ModelRequest, last: &str, chance: &mut Chance) -> Answer {
     let ids = ids_of(request);
-    let may_plan = request.may_call() && request.tools.iter().any(|tool| *tool.name == *PLAN);
-    let analyses = blocks(last).any(|told| told.starts_with(ANALYSE));
+    let may_plan = request.may_call_tools() && request.tools.iter().any(|tool| *tool.name == *PLAN);
+    let analyses = block_contents(last).any(|told| told.starts_with(ANALYSE));
     let plans = if analyses { 100 } else { 600 };
     if !chance.permille(plans) || !may_plan && !chance.permille(100) {
         return say(chance);
@@ -177,7 +179,7 @@ fn plan_or_say(request: &ModelRequest, last: &str, chance: &mut Chance) -> Answe
 
 /// The model of an agent that calls tools itself.
 fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
-    if !request.may_call() || !chance.permille(600) {
+    if !request.may_call_tools() || !chance.permille(600) {
         return say(chance);
     }
     let ids = ids_of(request);
@@ -351,8 +353,8 @@ fn pick(ids: &[Uuid], chance: &mut Chance) -> Uuid {
 /// Ids of chains, tasks and actions that the conversation names, the last ones.
 fn ids_of(request: &ModelRequest) -> Vec<Uuid> {
     let texts = request.messages.iter().map(|message| match message {
-        Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. } => text,
-        Message::Assistant { text, .. } => text,
+        PromptMessage::System { text } | PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. } => text,
+        PromptMessage::Assistant { text, .. } => text,
     });
     let ids: Vec<Uuid> = texts.flat_map(|text| ids_in(text)).collect();
     ids[ids.len().saturating_sub(6)..].to_vec()

@@ -151,10 +151,10 @@ fn server(world: &Shared, here: &mut World, faults: &Faults) {
     if here.permille(faults.redelivery) {
         // Nobody orders anything to be dealt with again here.
         let consumer = Consumer::DURABLE[here.below(Consumer::DURABLE.len() - Consumer::RETRIES.len())];
-        let out = here.server.durables[&consumer].out();
+        let out = here.server.durables[&consumer].in_flight_count();
         if out > 0 {
             let which = here.below(out);
-            here.server.durables.get_mut(&consumer).expect("there").again(which);
+            here.server.durables.get_mut(&consumer).expect("there").redeliver(which);
             here.flush();
         }
     }
@@ -214,7 +214,7 @@ impl World {
         self.note(&self.replicas[replica].instance, || "DIES".to_owned());
         self.disruptions += 1;
         self.replicas[replica].life.kill();
-        self.server.cut(replica, true);
+        self.server.disconnect_replica(replica, true);
     }
 
     fn freeze(&mut self, world: &Shared, replicas: Vec<usize>, pause: Duration) {
@@ -241,7 +241,7 @@ impl World {
         for replica in &replicas {
             self.note(&self.replicas[*replica].instance, || format!("is cut off for {pause:?}"));
             self.replicas[*replica].cut = Some(until);
-            self.server.cut(*replica, false);
+            self.server.disconnect_replica(*replica, false);
         }
         let world = world.clone();
         tokio::spawn(async move {

@@ -13,15 +13,15 @@ use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
     bus::{
         LogIdentity,
-        append::Outgoing,
-        port::{Asked, Headers, Message, StoreError, Written},
+        append::OutgoingEvent,
+        port::{Headers, OutgoingMessage, ReadSource, StoreAck, StoreError},
     },
     config::Secret,
     ids::Name,
     partition::Partitions,
     privacy::PrivacyConfig,
-    record::{Raw, Record},
-    sealing::Key,
+    record::{RawMessage, Record},
+    sealing::SealingKey,
     subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, Service, TIMERS_STREAM},
     vocabulary::{FIRST, READER},
 };
@@ -173,10 +173,10 @@ impl World {
         self.now() + self.replicas[replica].skew + SignedDuration::from_nanos((self.looks % 1_000_000) as i64)
     }
 
-    pub fn new_key(&mut self) -> Key {
+    pub fn new_key(&mut self) -> SealingKey {
         let mut chance = self.chance.borrow_mut();
         let halves = [(); 4].map(|()| chance.next().to_le_bytes());
-        Key::try_from(halves.concat()).expect("four times eight bytes")
+        SealingKey::try_from(halves.concat()).expect("four times eight bytes")
     }
 
     pub fn new_id(&mut self) -> Uuid {
@@ -229,7 +229,7 @@ impl World {
             self.server.streams.values_mut().for_each(Stream::expire);
         }
         self.ticks += 1;
-        self.server.go_off(now, lost, again, &mut *self.chance.borrow_mut());
+        self.server.fire_timers(now, lost, again, &mut *self.chance.borrow_mut());
         self.flush();
     }
 
@@ -260,9 +260,9 @@ impl World {
     }
 
     /// Returns the view of the server that is asked: the leader sees everything, another one may lack the last of it.
-    pub fn view(&mut self, asked: Asked) -> View {
+    pub fn view(&mut self, asked: ReadSource) -> View {
         let now = Instant::now();
-        let lags = asked == Asked::Any || self.has(Flaw::LaggingLeader);
+        let lags = asked == ReadSource::Any || self.has(Flaw::LaggingLeader);
         let lag = if lags && self.permille(self.faults.lag) { 1 + self.below(400) as u64 } else { 0 };
         now.checked_sub(Duration::from_millis(lag)).unwrap_or(now)
     }
@@ -333,14 +333,14 @@ impl World {
 
     /// Says something to whoever listens; how many those are.
     pub fn say(&mut self, subject: &str, reply: Option<&str>, headers: &Headers, payload: &Bytes) -> usize {
-        let parcels = self.server.say(subject, reply, headers, payload, &mut *self.chance.borrow_mut());
+        let parcels = self.server.route_live(subject, reply, headers, payload, &mut *self.chance.borrow_mut());
         let count = parcels.len();
         self.post(parcels);
         count
     }
 
     /// Stores what a replica writes.
-    pub fn publish(&mut self, replica: usize, message: Message) -> Result<Written, StoreError> {
+    pub fn publish(&mut self, replica: usize, message: OutgoingMessage) -> Result<StoreAck, StoreError> {
         let message = flaw::written(self, replica, message);
         if message.subject.starts_with(&format!("$KV.{SNAPSHOTS_BUCKET}.")) {
             self.snapshots_ever.push((message.subject.clone(), message.payload.clone()));
@@ -355,17 +355,18 @@ impl World {
     }
 
     /// Returns the messages that a replica reads as its flaw changes them.
-    pub fn seen(&mut self, replica: usize, raws: Vec<Raw>) -> Vec<Raw> {
+    pub fn seen(&mut self, replica: usize, raws: Vec<RawMessage>) -> Vec<RawMessage> {
         flaw::seen(self, replica, raws)
     }
 
     /// Stores a message from outside, whatever goes wrong elsewhere: its sender repeats it until it is stored.
-    pub fn enter(&mut self, event: &Outgoing) -> u64 {
-        let message = Message::new(self.partitions.stored(&event.subject), event.headers(), event.body.encode());
-        self.enter_as(message.once(event.envelope.id.to_string()))
+    pub fn enter(&mut self, event: &OutgoingEvent) -> u64 {
+        let message =
+            OutgoingMessage::new(self.partitions.stored_subject(&event.subject), event.headers(), event.body.encode());
+        self.enter_as(message.with_id(event.envelope.id.to_string()))
     }
 
-    pub fn enter_as(&mut self, message: Message) -> u64 {
+    pub fn enter_as(&mut self, message: OutgoingMessage) -> u64 {
         let now = self.now();
         let stream = self.server.streams.get_mut(EVENTS_STREAM).expect("a log");
         let before = std::mem::take(&mut stream.full);
@@ -379,9 +380,9 @@ impl World {
 
     /// Writes a copy of a message.
     pub fn copy(&mut self, sequence: u64) -> u64 {
-        let stored = self.server.streams[EVENTS_STREAM].stored(sequence).expect("one of the log").clone();
+        let stored = self.server.streams[EVENTS_STREAM].entry_at(sequence).expect("one of the log").clone();
         let now = self.now();
-        let copy = self.server.write(Message::new(stored.subject, stored.headers, stored.payload), now);
+        let copy = self.server.write(OutgoingMessage::new(stored.subject, stored.headers, stored.payload), now);
         self.copies.push(copy);
         self.flush();
         copy

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use kairo_backup::past::ArchiveConfig;
+use kairo_backup::archive_reader::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
-    prices::Price,
+    prices::ModelPrice,
     sealing,
     service::section,
     service_config,
 };
 use kairo_mind::{
-    deliberation::{Limits, MEMORY_RULES},
-    offering::Listing,
+    deliberation::{DecisionLimits, MEMORY_RULES},
     prices::PriceList,
+    tool_offering::ListingLimits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,7 @@ pub struct ModelsConfig {
     pub light: Option<ModelConfig>,
     /// Price that bounds in money assume for a model without `price`: `{ input, output, cached }`, as there. Choose it
     /// so high that no model costs more. Default none: money cannot be bounded where a model has no price.
-    pub fallback_price: Option<Price>,
+    pub fallback_price: Option<ModelPrice>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -164,7 +164,7 @@ pub struct ModelConfig {
     /// names, with at most 6 decimal places. `cached` is the price of input that the endpoint reads from its cache, and
     /// may be left out: it then costs what other input does. It is recorded with the basis of each decision. Default
     /// none: the price is not known.
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
 }
 
 impl Default for AgentRuntimeConfig {
@@ -176,8 +176,8 @@ impl Default for AgentRuntimeConfig {
             retry_pause_ms: 250,
             parallel_tools: 8,
             chain_steps: 64,
-            listed_tools: Listing::default().tools,
-            listed_tool_bytes: Listing::default().bytes,
+            listed_tools: ListingLimits::default().tools,
+            listed_tool_bytes: ListingLimits::default().bytes,
             cached_bytes: 256 * 1024 * 1024,
             decisions_at_once: 256,
             work_at_once: 256,
@@ -228,7 +228,7 @@ impl ModelsConfig {
             let all = std::iter::once(model).chain(&model.fallbacks);
             all.map(|it| (tier.to_owned(), it.model.clone(), it.price)).collect::<Vec<_>>()
         };
-        PriceList::listing(self.tiers().into_iter().flat_map(listed).collect(), self.fallback_price)
+        PriceList::from_models(self.tiers().into_iter().flat_map(listed).collect(), self.fallback_price)
     }
 
     /// The model of each tier, or the one that stands for it.
@@ -242,17 +242,17 @@ impl ModelConfig {
     /// Returns the size of its context, in tokens of o200k_base, rounded down.
     pub fn counted_context(&self) -> u32 {
         // Rounding it down is what is wanted.
-        (f64::from(self.context_tokens) / self.factor()) as u32
+        (f64::from(self.context_tokens) / self.tokenizer_factor()) as u32
     }
 
     /// Converts `counted` tokens of o200k_base to the model's own, rounded up.
-    pub fn own_tokens(&self, counted: usize) -> u64 {
+    pub fn to_model_tokens(&self, counted: usize) -> u64 {
         let counted = u32::try_from(counted).unwrap_or(u32::MAX);
-        (f64::from(counted) * self.factor()).ceil() as u64
+        (f64::from(counted) * self.tokenizer_factor()).ceil() as u64
     }
 
     /// Returns the model's own tokens for one token of o200k_base.
-    pub fn factor(&self) -> f64 {
+    pub fn tokenizer_factor(&self) -> f64 {
         let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
         self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES })
     }
@@ -260,19 +260,19 @@ impl ModelConfig {
 
 impl AgentRuntimeConfig {
     /// The key under which secrets are sealed; none when none is configured.
-    pub fn secret_key_bytes(&self) -> Option<sealing::Key> {
-        sealing::key(self.secret_key.expose()).ok()
+    pub fn secret_key_bytes(&self) -> Option<sealing::SealingKey> {
+        sealing::parse_key(self.secret_key.expose()).ok()
     }
 
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> DecisionLimits {
+        DecisionLimits {
             memory_rules: MEMORY_RULES,
             max_steps: self.max_steps,
             tries: self.model_tries,
             outage_tries: self.outage_tries,
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
-            listing: Listing { tools: self.listed_tools, bytes: self.listed_tool_bytes },
+            listing: ListingLimits { tools: self.listed_tools, bytes: self.listed_tool_bytes },
             secret_key: self.secret_key_bytes(),
             prices: PriceList::default(),
             context_tokens: BTreeMap::new(),

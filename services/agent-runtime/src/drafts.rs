@@ -9,7 +9,7 @@ use std::{
 
 use futures::StreamExt;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing, port::Heard},
+    bus::{Bus, BusError, append::OutgoingEvent, port::LiveMessage},
     envelope::Envelope,
     ids::Name,
     subjects::{LIVE_TOKEN, TAILS},
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Drafts(Arc<Mutex<BTreeMap<(Name, Uuid), Draft>>>);
 
 /// The draft of one turn, until it is dropped.
-pub struct Writing {
+pub struct DraftWriter {
     drafts: Drafts,
     key: (Name, Uuid),
 }
@@ -48,12 +48,12 @@ struct Draft {
 
 impl Drafts {
     /// Of what the agent thinks about this input.
-    pub fn of(&self, agent: &Name, input: Uuid) -> Writing {
-        Writing { drafts: self.clone(), key: (agent.clone(), input) }
+    pub fn open(&self, agent: &Name, input: Uuid) -> DraftWriter {
+        DraftWriter { drafts: self.clone(), key: (agent.clone(), input) }
     }
 
     /// Repeats drafts to whoever asks for them, until told to stop.
-    pub async fn repeat(self, bus: Bus, shutdown: CancellationToken) -> Result<(), BusError> {
+    pub async fn serve_requests(self, bus: Bus, shutdown: CancellationToken) -> Result<(), BusError> {
         let mut questions = bus.subscribe(TAILS).await?;
         while let Some(Some(question)) = shutdown.run_until_cancelled(questions.next()).await {
             if timeout(PATIENCE, self.answer(&bus, &question)).await.is_err() {
@@ -64,21 +64,21 @@ impl Drafts {
     }
 
     /// The agent is the one that the subject names.
-    async fn answer(&self, bus: &Bus, question: &Heard) {
+    async fn answer(&self, bus: &Bus, question: &LiveMessage) {
         let agent = question.subject.split('.').nth(2).and_then(|agent| Name::parse(agent).ok());
         let (Some(reply), Some(agent)) = (&question.reply, agent) else { return };
-        for piece in self.repeated(&agent) {
-            if let Err(error) = bus.say_to(reply, &piece).await {
+        for piece in self.draft_messages(&agent) {
+            if let Err(error) = bus.publish_live_to(reply, &piece).await {
                 tracing::debug!(%error, %agent, "a draft went nowhere");
             }
         }
     }
 
-    fn repeated(&self, agent: &Name) -> Vec<Outgoing> {
+    fn draft_messages(&self, agent: &Name) -> Vec<OutgoingEvent> {
         let drafts = self.lock();
         let own = drafts.iter().filter(|((of, _), _)| of == agent);
-        let pieces = own.flat_map(|(_, draft)| draft.repeated().map(|piece| (draft.envelope.clone(), piece)));
-        pieces.map(|(envelope, piece)| Outgoing::new(&LIVE_TOKEN, agent, envelope, piece)).collect()
+        let pieces = own.flat_map(|(_, draft)| draft.to_live_tokens().map(|piece| (draft.envelope.clone(), piece)));
+        pieces.map(|(envelope, piece)| OutgoingEvent::new(&LIVE_TOKEN, agent, envelope, piece)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(Name, Uuid), Draft>> {
@@ -86,12 +86,12 @@ impl Drafts {
     }
 }
 
-impl Writing {
+impl DraftWriter {
     /// Takes in a piece. One of another call begins another draft.
-    pub fn take(&self, envelope: &Envelope, piece: &LiveToken) {
+    pub fn add_token(&self, envelope: &Envelope, piece: &LiveToken) {
         let mut drafts = self.drafts.lock();
         match drafts.get_mut(&self.key).filter(|draft| draft.call_id == piece.call_id) {
-            Some(draft) => draft.take(piece),
+            Some(draft) => draft.append(piece),
             None => {
                 let mut draft = Draft {
                     envelope: envelope.clone(),
@@ -101,21 +101,21 @@ impl Writing {
                     reasoning: String::new(),
                     text: String::new(),
                 };
-                draft.take(piece);
+                draft.append(piece);
                 drafts.insert(self.key.clone(), draft);
             }
         }
     }
 }
 
-impl Drop for Writing {
+impl Drop for DraftWriter {
     fn drop(&mut self) {
         self.drafts.lock().remove(&self.key);
     }
 }
 
 impl Draft {
-    fn take(&mut self, piece: &LiveToken) {
+    fn append(&mut self, piece: &LiveToken) {
         self.index = piece.index;
         let kept = if piece.reasoning { &mut self.reasoning } else { &mut self.text };
         kept.push_str(&piece.text);
@@ -126,7 +126,7 @@ impl Draft {
     }
 
     /// Both kinds as a piece each, the last with the index of the last piece: where there are both, there were two pieces at least.
-    fn repeated(&self) -> impl Iterator<Item = LiveToken> {
+    fn to_live_tokens(&self) -> impl Iterator<Item = LiveToken> {
         let both = !self.reasoning.is_empty() && !self.text.is_empty();
         let pieces = [(&self.reasoning, true), (&self.text, false)];
         pieces.into_iter().filter(|(text, _)| !text.is_empty()).map(move |(text, reasoning)| LiveToken {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn envelope() -> Envelope {
-        Envelope::entering(Uuid::from_u128(7), Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH)
+        Envelope::from_outside(Uuid::from_u128(7), Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH)
     }
 
     fn piece(call_id: &str, index: u32, text: &str, reasoning: bool) -> LiveToken {
@@ -156,22 +156,22 @@ mod tests {
     }
 
     fn told(drafts: &Drafts, agent: &Name) -> Vec<LiveToken> {
-        drafts.lock().iter().filter(|((of, _), _)| of == agent).flat_map(|(_, draft)| draft.repeated()).collect()
+        drafts.lock().iter().filter(|((of, _), _)| of == agent).flat_map(|(_, draft)| draft.to_live_tokens()).collect()
     }
 
     #[test]
     fn what_was_written_of_the_call_under_way_is_repeated_until_its_turn_is_over() {
         let (drafts, agent) = (Drafts::default(), Name::parse("cook").unwrap());
-        let writing = drafts.of(&agent, Uuid::from_u128(1));
+        let writing = drafts.open(&agent, Uuid::from_u128(1));
         let envelope = envelope();
         for (index, (text, reasoning)) in
             [("So", true), ("me", true), ("Soup", false), (" is", false)].iter().enumerate()
         {
-            writing.take(&envelope, &piece("first", u32::try_from(index).unwrap(), text, *reasoning));
+            writing.add_token(&envelope, &piece("first", u32::try_from(index).unwrap(), text, *reasoning));
         }
         assert_eq!(told(&drafts, &agent), [piece("first", 2, "Some", true), piece("first", 3, "Soup is", false)]);
         assert!(told(&drafts, &Name::parse("other").unwrap()).is_empty());
-        writing.take(&envelope, &piece("second", 0, "It", false));
+        writing.add_token(&envelope, &piece("second", 0, "It", false));
         assert_eq!(told(&drafts, &agent), [piece("second", 0, "It", false)]);
         drop(writing);
         assert!(told(&drafts, &agent).is_empty());
@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn of_a_long_draft_the_end_is_kept() {
         let (drafts, agent) = (Drafts::default(), Name::parse("cook").unwrap());
-        let writing = drafts.of(&agent, Uuid::from_u128(1));
+        let writing = drafts.open(&agent, Uuid::from_u128(1));
         let envelope = envelope();
         for index in 0..3 {
-            writing.take(&envelope, &piece("first", index, &"ü".repeat(KEPT_BYTES / 2), false));
+            writing.add_token(&envelope, &piece("first", index, &"ü".repeat(KEPT_BYTES / 2), false));
         }
-        writing.take(&envelope, &piece("first", 3, "!", false));
+        writing.add_token(&envelope, &piece("first", 3, "!", false));
         let told = told(&drafts, &agent);
         let [LiveToken { text, index: 3, .. }] = told.as_slice() else { panic!("{}", told.len()) };
         assert!(text.len() <= KEPT_BYTES && text.ends_with("ü!"), "{}", text.len());

@@ -8,18 +8,18 @@
 
 pub mod plan;
 
-use kairo_core::personal::Whose;
+use kairo_core::personal::ContentOwners;
 use kairo_core::{
     bus::{
         Bus,
-        append::Outgoing,
-        consume::{Delivery, Failure, Handler, Settled},
-        timers::Timer,
+        append::OutgoingEvent,
+        consume::{Delivery, DeliveryOutcome, Handler, HandlerFailure},
+        timers::TaskTimer,
     },
     envelope::{Envelope, Origin},
-    hooks::Registration,
+    hooks::HookRegistration,
     ids::Name,
-    record::{Place, Record},
+    record::{DecisionPosition, Record},
     subjects::{self, AGENT_ANSWER, AGENT_REQUEST, Service},
 };
 use kairo_proto::{
@@ -27,7 +27,7 @@ use kairo_proto::{
     v1::{AgentDecision, AgentRequest},
 };
 
-use plan::{Effect, Planned, Told};
+use plan::{Effect, PeerMessage, PlannedEffect};
 use uuid::Uuid;
 
 /// The handler of [`kairo_core::subjects::Consumer::AgentRuntimeEffects`].
@@ -40,25 +40,32 @@ impl Effects {
         Self { bus: bus.clone() }
     }
 
-    async fn perform(&self, record: &Record, agent: &Name, decided: Place, effect: Effect) -> Result<(), Failure> {
+    async fn perform(
+        &self,
+        record: &Record,
+        agent: &Name,
+        decided: DecisionPosition,
+        effect: Effect,
+    ) -> Result<(), HandlerFailure> {
         match effect {
             Effect::Arm { task, occurrence, at } => {
-                self.bus.arm(&Timer { agent: agent.clone(), task, occurrence, at, decided }).await?;
+                self.bus.arm_timer(&TaskTimer { agent: agent.clone(), task, occurrence, at, decided }).await?;
             }
-            Effect::Disarm { task } => self.bus.disarm(task, decided).await?,
+            Effect::Disarm { task } => self.bus.disarm_timers(task, decided).await?,
             Effect::Register { task, trigger, state } => {
-                self.bus.register(agent, task, &Registration { trigger, state, decided }).await?;
+                self.bus.register_hook(agent, task, &HookRegistration { trigger, state, decided }).await?;
             }
-            Effect::Ask(Told { id, agent, correlation, body }) => {
-                let (envelope, decided) = (self.caused_by(record, decided, id, correlation), decided.sequence);
+            Effect::Ask(PeerMessage { id, agent, correlation, body }) => {
+                let (envelope, decided) = (self.message_envelope(record, decided, id, correlation), decided.sequence);
                 let body = AgentRequest { decided, ..body };
-                self.bus.publish(&Outgoing::new(&AGENT_REQUEST, &agent, envelope, body)).await?;
+                self.bus.publish(&OutgoingEvent::new(&AGENT_REQUEST, &agent, envelope, body)).await?;
             }
-            Effect::Answer(Told { id, agent, correlation, body }) => {
-                let envelope = self.caused_by(record, decided, id, correlation);
+            Effect::Answer(PeerMessage { id, agent, correlation, body }) => {
+                let envelope = self.message_envelope(record, decided, id, correlation);
                 // Whose the task was, its answer is.
-                let owner = record.envelope.whose.of_part(decided.position).unwrap_or_default();
-                let answer = Outgoing::new(&AGENT_ANSWER, &agent, envelope, body).whose(Whose::user(owner));
+                let owner = record.envelope.owners.owner_of_part(decided.position).unwrap_or_default();
+                let answer = OutgoingEvent::new(&AGENT_ANSWER, &agent, envelope, body)
+                    .with_data_subject(ContentOwners::of_user(owner));
                 self.bus.publish(&answer).await?;
             }
         }
@@ -67,8 +74,8 @@ impl Effects {
 
     /// Builds the envelope of a message from one agent to another: it keeps the correlation of the first agent's input
     /// and is caused by the event that holds the message.
-    fn caused_by(&self, record: &Record, decided: Place, id: Uuid, correlation_id: Uuid) -> Envelope {
-        let envelope = record.envelope.follow(id, Service::AgentRuntime, Origin::Internal, self.bus.now());
+    fn message_envelope(&self, record: &Record, decided: DecisionPosition, id: Uuid, correlation_id: Uuid) -> Envelope {
+        let envelope = record.envelope.follow_up(id, Service::AgentRuntime, Origin::Internal, self.bus.now());
         let events = AgentDecision::of(&record.body).map(|decision| &decision.events);
         let event = events.and_then(|events| Uuid::parse_str(&events.get(decided.position)?.event_id).ok());
         Envelope { correlation_id, causation_id: event.or(envelope.causation_id), thread_id: None, ..envelope }
@@ -76,14 +83,15 @@ impl Effects {
 }
 
 impl Handler for Effects {
-    async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
+    async fn handle(&self, delivery: &Delivery) -> Result<DeliveryOutcome, HandlerFailure> {
         let record = &delivery.record;
-        let (Body::AgentDecision(decision), Some((_, agent))) = (&record.body, subjects::route(&record.subject)) else {
-            return Err(Failure::Permanent(format!("nothing to do for a {}", record.body.type_name())));
+        let (Body::AgentDecision(decision), Some((_, agent))) = (&record.body, subjects::find_route(&record.subject))
+        else {
+            return Err(HandlerFailure::Permanent(format!("nothing to do for a {}", record.body.type_name())));
         };
-        for Planned { position, effect } in plan::effects(&agent, decision) {
-            self.perform(record, &agent, Place { sequence: record.sequence, position }, effect).await?;
+        for PlannedEffect { position, effect } in plan::effects(&agent, decision) {
+            self.perform(record, &agent, DecisionPosition { sequence: record.sequence, position }, effect).await?;
         }
-        Ok(Settled::Done)
+        Ok(DeliveryOutcome::Done)
     }
 }

@@ -3,7 +3,7 @@
 use kairo_mind::{deliberation::LATE, request::ModelRequest, tokens};
 use kairo_proto::v1::Completion;
 
-use crate::received::SoFar;
+use crate::answer_progress::AnswerProgress;
 
 /// More tokens than any model takes at once or answers with: a number beyond it is made up.
 const MOST: u64 = 100_000_000;
@@ -11,32 +11,37 @@ const MOST: u64 = 100_000_000;
 const UNHEARD: [&str; 2] = ["model_timeout", LATE];
 
 /// A request's tokens as its model counts them, who counts `factor` tokens for one of o200k_base.
-pub fn of_request(request: &ModelRequest, factor: f64) -> u64 {
-    scaled(tokens::of_request(request) as u64, factor)
+pub fn request_tokens(request: &ModelRequest, factor: f64) -> u64 {
+    scale_tokens(tokens::of_request(request) as u64, factor)
 }
 
 /// The completion with an estimate of each number of tokens that is not reported, or that no model can have taken. A call that
 /// failed took something where a part of an answer had arrived, or where nobody waited for it any longer.
-pub fn counted(completion: Completion, request: &ModelRequest, received: &SoFar, factor: f64) -> Completion {
+pub fn fill_in_tokens(
+    completion: Completion,
+    request: &ModelRequest,
+    received: &AnswerProgress,
+    factor: f64,
+) -> Completion {
     let answered = |it: &Completion| {
         let calls = it.tool_calls.iter().map(|call| tokens::of_text(&call.tool) + tokens::of_text(&call.arguments));
         tokens::of_text(&it.text) + tokens::of_text(&it.reasoning) + calls.sum::<usize>()
     };
     let is_unheard = completion.error.as_ref().is_some_and(|error| UNHEARD.contains(&error.kind.as_str()));
     let is_answered = completion.error.is_none();
-    let (arrived, _) = received.answered();
+    let (arrived, _) = received.output_estimate();
     let output = match completion.output_tokens {
         // What was thought and is not kept was written all the same.
-        0 if is_answered && received.bytes > kept(&completion) => arrived,
-        0 if is_answered => scaled(answered(&completion) as u64, factor),
+        0 if is_answered && received.bytes > kept_bytes(&completion) => arrived,
+        0 if is_answered => scale_tokens(answered(&completion) as u64, factor),
         0 => arrived,
-        said if said > MOST => scaled(answered(&completion) as u64, factor),
+        said if said > MOST => scale_tokens(answered(&completion) as u64, factor),
         said => said,
     };
     let input = match completion.input_tokens {
         0 if received.input_tokens > 0 && received.input_tokens <= MOST => received.input_tokens,
-        0 if is_answered || arrived > 0 || is_unheard => of_request(request, factor),
-        said if said > MOST => of_request(request, factor),
+        0 if is_answered || arrived > 0 || is_unheard => request_tokens(request, factor),
+        said if said > MOST => request_tokens(request, factor),
         said => said,
     };
     let is_reported = [(completion.input_tokens, input), (completion.output_tokens, output)]
@@ -52,24 +57,24 @@ pub fn counted(completion: Completion, request: &ModelRequest, received: &SoFar,
 }
 
 /// Bytes that a completion keeps of its answer.
-fn kept(completion: &Completion) -> u64 {
+fn kept_bytes(completion: &Completion) -> u64 {
     let calls = completion.tool_calls.iter().map(|call| call.tool.len() + call.arguments.len());
     (completion.text.len() + completion.reasoning.len() + calls.sum::<usize>()) as u64
 }
 
-fn scaled(counted: u64, factor: f64) -> u64 {
+fn scale_tokens(counted: u64, factor: f64) -> u64 {
     (counted.min(MOST) as f64 * factor).ceil() as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use kairo_mind::request::Message;
+    use kairo_mind::request::PromptMessage;
     use kairo_proto::v1::{CompletionError, CompletionToolCall};
 
     use super::*;
 
     fn request() -> ModelRequest {
-        ModelRequest::with("heavy", vec![Message::said("hello world ".repeat(50))])
+        ModelRequest::from_messages("heavy", vec![PromptMessage::user("hello world ".repeat(50))])
     }
 
     fn told(text: &str, [input_tokens, output_tokens]: [u64; 2]) -> Completion {
@@ -81,14 +86,14 @@ mod tests {
         Completion { error: Some(error), ..Default::default() }
     }
 
-    fn numbers(completion: Completion, received: &SoFar) -> (u64, u64, bool) {
-        let it = counted(completion, &request(), received, 1.0);
+    fn numbers(completion: Completion, received: &AnswerProgress) -> (u64, u64, bool) {
+        let it = fill_in_tokens(completion, &request(), received, 1.0);
         (it.input_tokens, it.output_tokens, it.is_estimate)
     }
 
     #[test]
     fn what_is_not_reported_is_estimated_and_marked() {
-        let (asked, nothing) = (of_request(&request(), 1.0), SoFar::default());
+        let (asked, nothing) = (request_tokens(&request(), 1.0), AnswerProgress::default());
         assert!((100..=110).contains(&asked), "{asked}");
         let table = [
             (told("hello world", [7, 3]), (7, 3, false)),
@@ -111,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_part_of_an_answer_is_counted_as_it_arrived() {
-        let asked = of_request(&request(), 1.0);
-        let half = SoFar { bytes: 400, pieces: 9, ..SoFar::default() };
+        let asked = request_tokens(&request(), 1.0);
+        let half = AnswerProgress { bytes: 400, pieces: 9, ..AnswerProgress::default() };
         assert_eq!(numbers(failed("model_unavailable"), &half), (asked, 100, true));
-        let reported = SoFar { input_tokens: 70, output_tokens: 5, ..half.clone() };
+        let reported = AnswerProgress { input_tokens: 70, output_tokens: 5, ..half.clone() };
         assert_eq!(numbers(failed("malformed_answer"), &reported), (70, 5, true));
         let cut = Completion { reasoning: "short".into(), ..Default::default() };
         assert_eq!(numbers(cut, &half).1, 100, "reasoning that is not kept was written all the same");
@@ -122,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_model_with_a_vocabulary_of_its_own_counts_more() {
-        let it = counted(told("hello world", [0, 0]), &request(), &SoFar::default(), 1.5);
-        assert_eq!((it.output_tokens, it.input_tokens), (3, of_request(&request(), 1.5)));
-        assert_eq!(counted(told("x", [5, 9]), &request(), &SoFar::default(), 1.5).output_tokens, 9);
+        let it = fill_in_tokens(told("hello world", [0, 0]), &request(), &AnswerProgress::default(), 1.5);
+        assert_eq!((it.output_tokens, it.input_tokens), (3, request_tokens(&request(), 1.5)));
+        assert_eq!(fill_in_tokens(told("x", [5, 9]), &request(), &AnswerProgress::default(), 1.5).output_tokens, 9);
     }
 }

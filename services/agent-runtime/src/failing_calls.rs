@@ -25,7 +25,7 @@ pub struct FailingCalls {
 }
 
 /// Failing calls of the agents of one partition, kept while the partition is owned.
-pub struct OfPartition {
+pub struct PartitionFailures {
     all: FailingCalls,
     partition: u32,
 }
@@ -35,25 +35,25 @@ impl FailingCalls {
         Self { readiness, known: Arc::default() }
     }
 
-    pub fn of(&self, partition: u32) -> OfPartition {
-        OfPartition { all: self.clone(), partition }
+    pub fn for_partition(&self, partition: u32) -> PartitionFailures {
+        PartitionFailures { all: self.clone(), partition }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Failures) -> bool) {
+    fn update(&self, change: impl FnOnce(&mut Failures) -> bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if change(&mut known) {
-            self.readiness.note_all(ABOUT, notes(&known));
+            self.readiness.set_notes(ABOUT, notes(&known));
         }
     }
 }
 
-impl OfPartition {
+impl PartitionFailures {
     /// After a decision of this agent.
-    pub fn note(&self, agent: &Name, state: &AgentState) {
+    pub fn record_decision(&self, agent: &Name, state: &AgentState) {
         // Turns that need the heavy model end with its failure, which is told.
         let beside = state.models.failing().iter().filter(|(what, _)| *what != "heavy");
         let failing: BTreeMap<String, u32> = beside.map(|(what, failing)| (what.clone(), failing.decisions)).collect();
-        self.all.change(|known| {
+        self.all.update(|known| {
             let key = (self.partition, agent.clone());
             match failing.is_empty() {
                 true => known.remove(&key).is_some(),
@@ -63,9 +63,9 @@ impl OfPartition {
     }
 }
 
-impl Drop for OfPartition {
+impl Drop for PartitionFailures {
     fn drop(&mut self) {
-        self.all.change(|known| {
+        self.all.update(|known| {
             let before = known.len();
             known.retain(|(partition, _), _| *partition != self.partition);
             known.len() < before
@@ -96,26 +96,26 @@ mod tests {
     fn failed(agent: &mut AgentState, tier: &str, is_failed: bool) {
         let error = is_failed.then(CompletionError::default);
         let completion = Completion { tier: tier.into(), text: "words".into(), error, ..Default::default() };
-        agent.models.learn(&AgentDecision { completions: vec![completion], ..Default::default() });
+        agent.models.apply_answers(&AgentDecision { completions: vec![completion], ..Default::default() });
     }
 
     #[test]
     fn operators_are_told_what_fails_until_it_answers_or_the_partition_is_elsewhere() {
         let readiness = Readiness::silent();
         let all = FailingCalls::new(readiness.clone());
-        let (one, other) = (all.of(1), all.of(2));
+        let (one, other) = (all.for_partition(1), all.for_partition(2));
         let (ann, bob) = (Name::parse("ann").unwrap(), Name::parse("bob").unwrap());
         let mut agent = AgentState::default();
         failed(&mut agent, "light", true);
         failed(&mut agent, "light", true);
         failed(&mut agent, "heavy", true);
-        one.note(&ann, &agent);
-        other.note(&bob, &agent);
+        one.record_decision(&ann, &agent);
+        other.record_decision(&bob, &agent);
         let notes = readiness.notes();
         assert_eq!(notes.len(), 2);
         assert!(notes[0].contains("the agent ann") && notes[0].ends_with("light (2 decisions in a row)"), "{notes:?}");
         failed(&mut agent, "light", false);
-        one.note(&ann, &agent);
+        one.record_decision(&ann, &agent);
         assert_eq!(readiness.notes().len(), 1);
         drop(other);
         assert_eq!(readiness.notes(), [""; 0]);

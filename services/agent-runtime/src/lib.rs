@@ -3,94 +3,104 @@
 //! Each agent is in a partition of the log, and each partition is owned by one replica ([`shard`]), which keeps its agents
 //! in memory ([`resident`]), from their snapshots or from the log ([`snapshots`]). What the log brings is folded into their
 //! states; when it is an agent's move, the pure core decides what to do ([`kairo_mind`]), asking models on the way
-//! ([`models`], [`thinking`]), and the decision is committed under the guard of its subject. What others are to do at its
+//! ([`models`], [`thinker`]), and the decision is committed under the guard of its subject. What others are to do at its
 //! word is done only then ([`effects`]).
 
-mod again;
-mod basis;
+mod abandoned_calls;
+mod agent_metrics;
+mod answer_progress;
+mod build_pin;
 mod catalogue;
 mod config;
+mod decisions_in_flight;
 mod drafts;
 pub mod effects;
 mod estimate;
 mod failing_calls;
-mod given_up;
-mod handed_over;
-mod live;
-mod measures;
+mod handover_state;
+mod live_answer;
+mod model_server;
 mod models;
 mod pauses;
-mod providers;
-mod received;
 mod resident;
 mod shard;
+mod skipped_messages;
 mod snapshots;
 mod spans;
-mod thinking;
+mod thinker;
 mod turn;
-mod under_way;
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use kairo_core::{
-    bus::{consume::consume, epoch::EpochInForce, fence::Fence, objects::Objects, retrying::Retries},
+    bus::{
+        consume::consume, dead_letter_retry::DeadLetterRetrier, epoch::EpochInForce, fence::ModelFence,
+        objects::MediaStore,
+    },
     ownership::member,
-    service::{Context, ServiceError},
+    service::{ServiceContext, ServiceError},
     subjects::Consumer,
 };
 use tokio::sync::Semaphore;
 
-use self::{failing_calls::FailingCalls, under_way::DecisionsUnderWay};
+use self::{decisions_in_flight::DecisionsInFlight, failing_calls::FailingCalls};
+pub use answer_progress::{AnswerProgress, ProgressHandle};
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
-pub use live::Live;
-pub use models::{Answers, Found, Models, NoParts, Parts, Stored};
+pub use live_answer::LiveAnswer;
+pub use models::{EmptyPartStore, ModelClient, Models, PartLookup, PartStore, StoredPart};
 pub use pauses::Pauses;
-pub use received::{Received, SoFar};
 pub use snapshots::{FORMAT as SNAPSHOT_FORMAT, decode as decode_snapshot, key as snapshot_key};
-pub use thinking::answered;
+pub use thinker::complete_with_deadline;
 
 /// Runs until told to stop.
-pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+pub async fn run(config: Config, context: ServiceContext) -> Result<(), ServiceError> {
     let models =
-        Models::new(&config.models, Arc::new(Objects::new(&context.bus)), config.agent_runtime.max_loaded_bytes);
-    let models = Arc::new(models.measured(&context.bus.metrics));
+        Models::new(&config.models, Arc::new(MediaStore::new(&context.bus)), config.agent_runtime.max_loaded_bytes);
+    let models = Arc::new(models.with_metrics(&context.bus.metrics));
     models.observe();
     let known = models.clone();
-    context.readiness.refused_tools.set(move || known.refused_tools());
-    let context = Context { bus: context.bus.with_past(config.archive.past()), ..context };
+    context.readiness.refused_tools.set_source(move || known.refused_tools());
+    let context = ServiceContext { bus: context.bus.with_archive(config.archive.archive_reader()), ..context };
     run_with(config, context, models).await
 }
 
 /// Runs until told to stop, with `models` in place of the configured ones.
-pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>) -> Result<(), ServiceError> {
-    let Context { bus, shutdown, readiness } = context;
-    let Some(basis) = shutdown.run_until_cancelled(basis::write_in_time(&bus, &config)).await else { return Ok(()) };
+pub async fn run_with(
+    config: Config,
+    context: ServiceContext,
+    models: Arc<dyn ModelClient>,
+) -> Result<(), ServiceError> {
+    let ServiceContext { bus, shutdown, readiness } = context;
+    let Some(basis) = shutdown.run_until_cancelled(build_pin::write_with_retry(&bus, &config)).await else {
+        return Ok(());
+    };
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
     let epoch = EpochInForce::follow(&bus, shutdown.clone())?;
     let drafts = drafts::Drafts::default();
-    let fence = Fence::follow(&bus, shutdown.clone()).await;
+    let fence = ModelFence::follow(&bus, shutdown.clone()).await;
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),
-        thinker: thinking::Thinker::new(&bus, &config, &basis, models, catalogue, epoch, drafts.clone()).within(fence),
+        thinker: thinker::Thinker::new(&bus, &config, &basis, models, catalogue, epoch, drafts.clone())
+            .with_fence(fence),
         loads: Semaphore::new(config.agent_runtime.loads_at_once),
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,
         failing: FailingCalls::new(readiness.clone()),
-        under_way: DecisionsUnderWay::default(),
+        under_way: DecisionsInFlight::default(),
     });
     let under_way = shards.under_way.clone();
-    readiness.waits_of_work.set(move || under_way.row().into_iter().collect());
+    readiness.waits_of_work.set_source(move || under_way.row().into_iter().collect());
     shards.observe();
-    readiness.announce("");
+    readiness.announce_ready("");
     let effects = Arc::new(effects::Effects::new(&bus));
-    let retries = Retries::new(&bus)
-        .by(Consumer::AgentRuntime, Arc::new(again::PassedOver))
-        .by(Consumer::AgentRuntimeEffects, effects.clone());
+    let retries = DeadLetterRetrier::new(&bus)
+        .with_handler(Consumer::AgentRuntime, Arc::new(skipped_messages::SkippedMessageHandler))
+        .with_handler(Consumer::AgentRuntimeEffects, effects.clone());
     let (owned, (), (), repeated) = tokio::join!(
         member::run(&bus, shards, shutdown.clone()),
         consume(&bus, Consumer::AgentRuntimeEffects, effects, shutdown.clone()),
         consume(&bus, Consumer::AgentRuntimeRetries, Arc::new(retries), shutdown.clone()),
-        drafts.repeat(bus.clone(), shutdown.clone()),
+        drafts.serve_requests(bus.clone(), shutdown.clone()),
     );
     owned?;
     Ok(repeated?)

@@ -1,10 +1,10 @@
 //! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
 
-mod calling;
 mod capabilities;
+mod endpoint_call;
 mod http;
+mod part_store;
 mod parts;
-mod stored;
 #[cfg(test)]
 mod tests;
 mod tool_sets;
@@ -20,29 +20,29 @@ use kairo_core::{
         table::{MODEL_IN_FLIGHT, MODEL_LIMIT},
     },
     sharing::{
-        Holder,
-        places::{Permit, Places},
+        QuotaHolder,
+        permit_pool::{Permit, PermitPool},
     },
 };
 use kairo_mind::{
-    chat_completions::Shown,
+    chat_completions::ShownPart,
     request::{ModelRequest, short_digest},
 };
 use kairo_proto::v1::{Completion, CompletionError, RefusedToolRow};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-pub use self::stored::{Found, NoParts, Parts, Stored};
-use self::{calling::Call, capabilities::Learned, tool_sets::ToolSets};
+pub use self::part_store::{EmptyPartStore, PartLookup, PartStore, StoredPart};
+use self::{capabilities::EndpointKnowledge, endpoint_call::EndpointCall, tool_sets::ToolSetCache};
 use crate::{
+    agent_metrics::{self, CallGauge},
+    answer_progress::{AnswerProgress, ProgressHandle},
     config::{ModelConfig, ModelsConfig},
     estimate,
-    live::Live,
-    measures::{self, Calls},
-    providers::ModelServer,
-    received::{Received, SoFar},
+    live_answer::LiveAnswer,
+    model_server::ModelServer,
     spans,
-    turn::Lane,
+    turn::AgentLane,
 };
 
 /// Longest message of an error, in characters.
@@ -55,14 +55,14 @@ const REFUSED_TOOLS: usize = 100;
 const REDACTED: &str = "<redacted>";
 
 /// Answers the requests of the mind.
-pub trait Answers: Send + Sync {
+pub trait ModelClient: Send + Sync {
     /// Asks the model of the request's tier. If the answer comes in pieces, `received` is told how much of it has arrived, and
     /// `live` is given each piece.
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
-        received: &'a Received,
-        live: Option<Live<'a>>,
+        received: &'a ProgressHandle,
+        live: Option<LiveAnswer<'a>>,
     ) -> BoxFuture<'a, Completion>;
 }
 
@@ -72,11 +72,11 @@ pub struct Models {
     /// `None` if the heavier model serves.
     fast: Option<Model>,
     light: Option<Model>,
-    parts: Arc<dyn Parts>,
-    tool_sets: ToolSets,
+    parts: Arc<dyn PartStore>,
+    tool_sets: ToolSetCache,
     metrics: Metrics,
     /// Room for images and audio while they are being sent, in kilobytes.
-    room: Places,
+    room: PermitPool,
 }
 
 struct Model {
@@ -85,57 +85,57 @@ struct Model {
     http: reqwest::Client,
     config: ModelConfig,
     server: ModelServer,
-    learned: Learned,
+    knowledge: EndpointKnowledge,
     /// Those that are asked in its place.
     fallbacks: Vec<Model>,
     /// Places for calls, of which each user has a share.
-    places: Places,
+    places: PermitPool,
     /// As many places again for background work, which takes none from users.
-    work_places: Places,
+    work_places: PermitPool,
 }
 
 impl Models {
     /// `parts` has the images and audio that models are shown; `room` is what they may take of memory while they are being sent,
     /// in bytes.
-    pub fn new(config: &ModelsConfig, parts: Arc<dyn Parts>, room: u64) -> Self {
+    pub fn new(config: &ModelsConfig, parts: Arc<dyn PartStore>, room: u64) -> Self {
         let model = |config: &Option<ModelConfig>| config.as_ref().map(Model::new);
         Self {
             heavy: Model::new(&config.heavy),
             fast: model(&config.fast),
             light: model(&config.light),
             parts,
-            tool_sets: ToolSets::default(),
+            tool_sets: ToolSetCache::default(),
             metrics: Metrics::default(),
-            room: Places::shared(kilobytes(room)),
+            room: PermitPool::with_capacity(kilobytes(room)),
         }
     }
 
     /// Sets the metrics by which calls are counted and measured.
     #[must_use]
-    pub fn measured(self, metrics: &Metrics) -> Self {
+    pub fn with_metrics(self, metrics: &Metrics) -> Self {
         Self { metrics: metrics.clone(), ..self }
     }
 
     /// Has metrics say how many calls are under way, and may be.
     pub fn observe(self: &Arc<Self>) {
         for (metric, calls) in
-            [(&MODEL_IN_FLIGHT, Model::in_flight as fn(&Model, Lane) -> usize), (&MODEL_LIMIT, Model::limit)]
+            [(&MODEL_IN_FLIGHT, Model::in_flight as fn(&Model, AgentLane) -> usize), (&MODEL_LIMIT, Model::limit)]
         {
             let models = Arc::downgrade(self);
             self.metrics.observe(metric, move |say| {
                 if let Some(models) = models.upgrade() {
-                    models.calls(calls).say(say);
+                    models.count_calls(calls).report(say);
                 }
             });
         }
     }
 
-    fn calls(&self, of: impl Fn(&Model, Lane) -> usize) -> Calls<'_> {
-        let mut calls = Calls::default();
+    fn count_calls(&self, of: impl Fn(&Model, AgentLane) -> usize) -> CallGauge<'_> {
+        let mut calls = CallGauge::default();
         let tiers = [("heavy", Some(&self.heavy)), ("fast", self.fast.as_ref()), ("light", self.light.as_ref())];
         for (tier, model) in tiers.into_iter().filter_map(|(tier, model)| Some((tier, model?))) {
             for model in std::iter::once(model).chain(&model.fallbacks) {
-                for lane in [Lane::Foreground, Lane::Work] {
+                for lane in [AgentLane::Foreground, AgentLane::Background] {
                     calls.add(&model.config.model, tier, lane, of(model, lane));
                 }
             }
@@ -149,7 +149,7 @@ impl Models {
         let models = tiers.into_iter().flatten().flat_map(|model| std::iter::once(model).chain(&model.fallbacks));
         let mut refused: Vec<RefusedToolRow> = models
             .flat_map(|model| {
-                let capabilities = model.learned.capabilities();
+                let capabilities = model.knowledge.capabilities();
                 let row = |tool: &str| RefusedToolRow { model: model.config.model.clone(), tool: tool.to_owned() };
                 capabilities.refused_tools().map(row).collect::<Vec<_>>()
             })
@@ -160,7 +160,7 @@ impl Models {
         refused
     }
 
-    fn of(&self, tier: &str) -> &Model {
+    fn for_tier(&self, tier: &str) -> &Model {
         let fast = self.fast.as_ref().unwrap_or(&self.heavy);
         match tier {
             "light" => self.light.as_ref().unwrap_or(fast),
@@ -171,8 +171,13 @@ impl Models {
 
     /// The answer of the tier's model or, when that has none, of the first of its fallbacks that has one. Of several errors the one
     /// is told that is worth another try: one that passes, or that the request is too long.
-    async fn answered(&self, request: &ModelRequest, received: &Received, mut live: Option<Live<'_>>) -> Completion {
-        let model = self.of(request.tier);
+    async fn complete_with_fallbacks(
+        &self,
+        request: &ModelRequest,
+        received: &ProgressHandle,
+        mut live: Option<LiveAnswer<'_>>,
+    ) -> Completion {
+        let model = self.for_tier(request.tier);
         let mut told = model.complete(self, request, received, live.as_mut()).await;
         for fallback in &model.fallbacks {
             let Some(error) = &told.error else { break };
@@ -184,7 +189,7 @@ impl Models {
                 "asks another model"
             );
             if let Some(live) = &mut live {
-                live.begin_again();
+                live.restart();
             }
             let next = fallback.complete(self, request, received, live.as_mut()).await;
             let latency_ms = told.latency_ms.saturating_add(next.latency_ms);
@@ -199,8 +204,8 @@ impl Models {
         request: &ModelRequest,
         config: &ModelConfig,
         takes_parts: bool,
-    ) -> Result<(Vec<Shown>, Option<Permit>), ModelError> {
-        let mut chosen = parts::chosen(request.parts(), config);
+    ) -> Result<(Vec<ShownPart>, Option<Permit>), ModelError> {
+        let mut chosen = parts::choose_shown(request.media_parts(), config);
         if !takes_parts {
             chosen.iter_mut().for_each(|(_, why_not)| *why_not = why_not.or(Some("you are not shown such")));
         }
@@ -208,15 +213,15 @@ impl Models {
         let room = match bytes {
             0 => None,
             // One that is larger than all the room there is takes all of it.
-            bytes => Some(self.room.wait_for(&holder(request), kilobytes(bytes)).await),
+            bytes => Some(self.room.acquire_many(&holder(request), kilobytes(bytes)).await),
         };
         let mut shown = Vec::with_capacity(chosen.len());
         for (part, why_not) in chosen {
             shown.push(match why_not {
-                Some(why_not) => Shown::Told(why_not),
+                Some(why_not) => ShownPart::Told(why_not),
                 None => match self.parts.get(&part.digest, part.size).await {
-                    Ok(Some(Stored { media_type, bytes })) => parts::data(media_type, &bytes),
-                    Ok(None) => Shown::Told("it is no longer stored"),
+                    Ok(Some(StoredPart { media_type, bytes })) => parts::encode_shown(media_type, &bytes),
+                    Ok(None) => ShownPart::Told("it is no longer stored"),
                     Err(cause) => {
                         return Err(ModelError::new(ErrorKind::Unavailable, format!("nothing to show: {cause}")));
                     }
@@ -227,22 +232,22 @@ impl Models {
     }
 }
 
-impl Answers for Models {
+impl ModelClient for Models {
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
-        received: &'a Received,
-        live: Option<Live<'a>>,
+        received: &'a ProgressHandle,
+        live: Option<LiveAnswer<'a>>,
     ) -> BoxFuture<'a, Completion> {
-        self.answered(request, received, live).boxed()
+        self.complete_with_fallbacks(request, received, live).boxed()
     }
 }
 
 /// A digest of what the request does not say: the model it names, and why it is not shown some of the parts.
-fn sent(model: &str, shown: &[Shown]) -> u64 {
+fn sent_digest(model: &str, shown: &[ShownPart]) -> u64 {
     let shown = shown.iter().map(|shown| match shown {
-        Shown::Told(why_not) => why_not,
-        Shown::Data { .. } => "shown",
+        ShownPart::Told(why_not) => why_not,
+        ShownPart::Data { .. } => "shown",
     });
     let said: Vec<&str> = std::iter::once(model).chain(shown).collect();
     short_digest(said.join("\n").as_bytes())
@@ -254,8 +259,8 @@ fn kilobytes(bytes: u64) -> usize {
 }
 
 /// The holder whose share of calls a request counts against: its user; all requests without one share one.
-fn holder(request: &ModelRequest) -> Holder {
-    Holder::on_behalf(Some(&request.user), "")
+fn holder(request: &ModelRequest) -> QuotaHolder {
+    QuotaHolder::on_behalf(Some(&request.user), "")
 }
 
 impl Model {
@@ -264,27 +269,27 @@ impl Model {
         Self {
             client: Client::with_config(endpoint),
             http: reqwest::Client::builder().connect_timeout(CONNECTING).build().unwrap_or_default(),
-            learned: Learned::default(),
+            knowledge: EndpointKnowledge::default(),
             fallbacks: config.fallbacks.iter().map(Model::new).collect(),
             config: config.clone(),
-            server: ModelServer::at(&config.base_url),
-            places: Places::shared(config.max_in_flight),
-            work_places: Places::shared(config.max_in_flight),
+            server: ModelServer::from_url(&config.base_url),
+            places: PermitPool::with_capacity(config.max_in_flight),
+            work_places: PermitPool::with_capacity(config.max_in_flight),
         }
     }
 
-    fn places(&self, lane: Lane) -> &Places {
+    fn places(&self, lane: AgentLane) -> &PermitPool {
         match lane {
-            Lane::Foreground => &self.places,
-            Lane::Work => &self.work_places,
+            AgentLane::Foreground => &self.places,
+            AgentLane::Background => &self.work_places,
         }
     }
 
-    fn in_flight(&self, lane: Lane) -> usize {
+    fn in_flight(&self, lane: AgentLane) -> usize {
         self.places(lane).in_use()
     }
 
-    fn limit(&self, _: Lane) -> usize {
+    fn limit(&self, _: AgentLane) -> usize {
         self.config.max_in_flight
     }
 
@@ -292,34 +297,35 @@ impl Model {
         &self,
         models: &Models,
         request: &ModelRequest,
-        received: &Received,
-        live: Option<&mut Live<'_>>,
+        received: &ProgressHandle,
+        live: Option<&mut LiveAnswer<'_>>,
     ) -> Completion {
         // What arrived of another model's answer is none of this one's.
-        received.note(&SoFar::default());
+        received.set(&AnswerProgress::default());
         let asked = Instant::now();
-        let lane = if request.is_work { Lane::Work } else { Lane::Foreground };
-        let _permit = self.places(lane).wait(&holder(request)).await;
+        let lane = if request.is_work { AgentLane::Background } else { AgentLane::Foreground };
+        let _permit = self.places(lane).acquire(&holder(request)).await;
         let started = Instant::now();
-        let tool_set = models.tool_sets.of(&request.tools);
+        let tool_set = models.tool_sets.get_or_encode(&request.tools);
         let span = spans::chat(&self.config, &self.server, request);
-        let mut digests = request.digests(tool_set.digest);
-        let request_digest = request.digest_with(&tool_set.canonical);
-        let takes_parts = self.learned.capabilities().takes_parts();
+        let mut digests = request.part_digests(tool_set.digest);
+        let request_digest = request.digest_with_tools(&tool_set.canonical);
+        let takes_parts = self.knowledge.capabilities().takes_parts();
         let outcome = match models.load(request, &self.config, takes_parts).await {
             Err(error) => Err(error),
             Ok((shown, _room)) => {
-                digests.sent = sent(&self.config.model, &shown);
-                let call = Call { request, digest: &request_digest, tool_set: &tool_set, shown: &shown, received };
-                self.within_limit(self.call(&call, live).instrument(span.clone())).await
+                digests.sent = sent_digest(&self.config.model, &shown);
+                let call =
+                    EndpointCall { request, digest: &request_digest, tool_set: &tool_set, shown: &shown, received };
+                self.with_timeout(self.call(&call, live).instrument(span.clone())).await
             }
         };
-        let completion = outcome.unwrap_or_else(|error| self.failed(error, &request_digest));
-        let completion = estimate::counted(completion, request, &received.get(), self.config.factor());
-        spans::answered(&span, &completion);
+        let completion = outcome.unwrap_or_else(|error| self.failed_completion(error, &request_digest));
+        let completion = estimate::fill_in_tokens(completion, request, &received.get(), self.config.tokenizer_factor());
+        spans::record_answer(&span, &completion);
         span.in_scope(|| {
             let (metrics, provider) = (&models.metrics, self.server.provider);
-            measures::called(metrics, &self.config, provider, request.tier, &completion, asked.elapsed());
+            agent_metrics::record_call(metrics, &self.config, provider, request.tier, &completion, asked.elapsed());
         });
         Completion {
             tier: request.tier.to_owned(),
@@ -331,7 +337,7 @@ impl Model {
         }
     }
 
-    async fn within_limit(
+    async fn with_timeout(
         &self,
         answer: impl Future<Output = Result<Completion, ModelError>>,
     ) -> Result<Completion, ModelError> {
@@ -343,9 +349,9 @@ impl Model {
 
     /// Builds the completion of a failed call. The call is not retried if the endpoint asks for a longer wait than is
     /// configured.
-    fn failed(&self, mut error: ModelError, request_digest: &str) -> Completion {
+    fn failed_completion(&self, mut error: ModelError, request_digest: &str) -> Completion {
         if let Some(tokens) = error.minute_tokens
-            && self.learned.is_too_large_again(request_digest)
+            && self.knowledge.is_too_large_again(request_digest)
         {
             // It was waited for, and changed nothing: only a shorter request can be answered.
             (error.kind, error.context_tokens) = (ErrorKind::ContextTooLong, Some(tokens));
@@ -353,7 +359,7 @@ impl Model {
         let is_too_long = error.retry_after_ms.is_some_and(|wait| wait > self.config.max_retry_after_ms);
         let error = CompletionError::from(error);
         let error = CompletionError { transient: error.transient && !is_too_long, ..error };
-        let error = told(error, self.config.api_key.expose());
+        let error = redact_error(error, self.config.api_key.expose());
         Completion { error: Some(error), ..Default::default() }
     }
 }
@@ -370,7 +376,7 @@ fn worth(completion: &Completion) -> u8 {
 
 /// Prepares an error for the event of the failure: cuts the message to `MESSAGE_CHARS` and removes the key, which some
 /// endpoints quote when they refuse it.
-fn told(error: CompletionError, key: &str) -> CompletionError {
+fn redact_error(error: CompletionError, key: &str) -> CompletionError {
     let message = if key.is_empty() { error.message } else { error.message.replace(key, REDACTED) };
     CompletionError { message: message.chars().take(MESSAGE_CHARS).collect(), ..error }
 }

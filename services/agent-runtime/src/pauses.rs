@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_mind::deliberation::Question;
+use kairo_mind::deliberation::ModelQuestion;
 use kairo_proto::v1::Completion;
 
 /// Longest pause that no endpoint has asked for.
@@ -21,7 +21,7 @@ pub struct Pauses {
 
 impl Pauses {
     /// Notes the result of a question.
-    pub fn note(&self, question: &Question, completion: &Completion) {
+    pub fn note(&self, question: &ModelQuestion, completion: &Completion) {
         let Some(error) = &completion.error else { return };
         let wait = (error.retry_after_ms > 0).then(|| Duration::from_millis(error.retry_after_ms));
         self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(question.request.digest(), wait);
@@ -29,7 +29,7 @@ impl Pauses {
 
     /// The pause before a question: none before the first try, nor where the request is another by now. `first` is that before the
     /// second try, `chance` any number: replicas do not come back all at once.
-    pub fn before(&self, question: &Question, first: Duration, chance: u16) -> Duration {
+    pub fn before(&self, question: &ModelQuestion, first: Duration, chance: u16) -> Duration {
         if question.attempt <= 1 {
             return Duration::ZERO;
         }
@@ -53,14 +53,14 @@ fn backoff(first: Duration, attempt: u32, chance: u16) -> Duration {
 mod tests {
     use std::sync::Arc;
 
-    use kairo_mind::request::{Message, ModelRequest};
+    use kairo_mind::request::{ModelRequest, PromptMessage};
     use kairo_proto::v1::CompletionError;
 
     use super::*;
 
-    fn question(text: &str, attempt: u32) -> Question {
-        let request = Arc::new(ModelRequest::with("heavy", vec![Message::said(text)]));
-        Question { request, attempt, speaks: false, deadline_ms: None, module: String::new() }
+    fn question(text: &str, attempt: u32) -> ModelQuestion {
+        let request = Arc::new(ModelRequest::from_messages("heavy", vec![PromptMessage::user(text)]));
+        ModelQuestion { request, attempt, speaks: false, deadline_ms: None, module: String::new() }
     }
 
     #[test]

@@ -14,20 +14,20 @@ use bytes::Bytes;
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
-    bus::{Bus, BusError, data_keys::Holder},
-    hash_chain::On,
+    bus::{Bus, BusError, data_keys::DataKeyHolder},
+    hash_chain::ChainRole,
     ids::Name,
-    ownership::checkpoint::Format,
-    record::{Raw, Record},
+    ownership::checkpoint::StateFormat,
+    record::{RawMessage, Record},
     subjects::{self, AGENT_DECISION, AGENT_DEFINED, AGENT_FORGOTTEN, AGENT_MESSAGE, SNAPSHOTS_BUCKET},
-    vocabulary::{Newer, NotUnderstood, READER},
+    vocabulary::{NewerReaderNeeded, NotUnderstood, READER},
 };
 use kairo_mind::log::{Log, SNAPSHOT_VERSION, Snapshot};
 use kairo_proto::Body;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
-use crate::handed_over::Answered;
+use crate::handover_state::LaneAnswers;
 
 /// The place name that snapshots are sealed under.
 const PLACE: &str = "snapshot";
@@ -46,62 +46,65 @@ const READS_AT_ONCE: usize = 32;
 const UNPACKED: u64 = 256 * 1024 * 1024;
 
 /// The format that this build writes.
-pub const FORMAT: Format = Format { version: SNAPSHOT_VERSION, reader: READER };
+pub const FORMAT: StateFormat = StateFormat { version: SNAPSHOT_VERSION, reader: READER };
 
 /// An agent's state, brought up to a place in the log.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedAgent {
     pub log: Log,
     /// The first message that needs a newer reader, if the log ends early because of one.
-    pub newer: Option<(u64, Newer)>,
+    pub newer: Option<(u64, NewerReaderNeeded)>,
     /// Model answers for the next decision of each lane, foreground and work.
-    pub paid: Answered,
+    pub answers: LaneAnswers,
     /// The revision to save the next snapshot under.
     pub revision: u64,
 }
 
 /// The evidence that an agent without a snapshot is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
+pub enum AgentHistory {
     /// No checkpoint names the agent, so nothing should stand before the message at this sequence.
     New(u64),
     /// Something stands in the log.
-    Folded,
+    InLog,
 }
 
 /// The agent's state: from its snapshot or, where there is none, from the log or from nothing. Whoever asks follows the log
 /// from behind `known` on.
-pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result<Loaded, BusError> {
-    let id = bus.log()?.id;
-    let (revision, head) = bus.value_to_replace(SNAPSHOTS_BUCKET, &key(agent)).await?;
+pub async fn load(bus: &Bus, agent: &Name, absent: AgentHistory, known: u64) -> Result<LoadedAgent, BusError> {
+    let id = bus.log_identity()?.id;
+    let (revision, head) = bus.read_value_with_revision(SNAPSHOTS_BUCKET, &key(agent)).await?;
     let snapshot = match &head {
         Some(head) => read::<Snapshot>(bus, agent, &head.value).await?.filter(|snapshot| snapshot.log == id),
         None => None,
     };
-    let paid = snapshot.as_ref().map_or_else(Answered::default, |snapshot| Answered {
+    let paid = snapshot.as_ref().map_or_else(LaneAnswers::default, |snapshot| LaneAnswers {
         answers: snapshot.answers.clone(),
         work_answers: snapshot.work_answers.clone(),
     });
     let state = match &snapshot {
-        Some(snapshot) => state_of(bus, agent, snapshot, absent, known).await?,
+        Some(snapshot) => compare_with_log(bus, agent, snapshot, absent, known).await?,
         None => SnapshotState::Wrong,
     };
-    let mut stored = snapshot.filter(|_| state != SnapshotState::Wrong).and_then(|snapshot| Log::resume(snapshot, id));
+    let mut stored =
+        snapshot.filter(|_| state != SnapshotState::Wrong).and_then(|snapshot| Log::from_snapshot(snapshot, id));
     if let Some(log) = &mut stored
         && !supply(bus, log).await?
     {
         stored = None;
     }
     let (log, newer) = match (stored, head, absent) {
-        (Some(log), ..) if state == SnapshotState::Old => fold(bus, agent, log).await?,
+        (Some(log), ..) if state == SnapshotState::Old => apply_to_end(bus, agent, log).await?,
         (Some(log), ..) => (log, None),
         // Snapshots may have been deleted: two looks cost little, as it is done once in an agent's life. A server that lags
         // behind may see nothing; decisions that it missed are fenced by the guard.
-        (None, None, Absent::New(first)) if is_new(bus, agent, first).await? => (Log::without(BTreeSet::new()), None),
+        (None, None, AgentHistory::New(first)) if is_new(bus, agent, first).await? => {
+            (Log::without_forgotten(BTreeSet::new()), None)
+        }
         // One that cannot be used says that there is something.
-        (None, ..) => fold(bus, agent, nothing(bus, agent).await?).await?,
+        (None, ..) => apply_to_end(bus, agent, empty_log(bus, agent).await?).await?,
     };
-    Ok(Loaded { log, newer, paid, revision })
+    Ok(LoadedAgent { log, newer, answers: paid, revision })
 }
 
 /// The state of a snapshot relative to the log.
@@ -116,17 +119,17 @@ enum SnapshotState {
 
 /// Compares a snapshot with the log. After snapshots were deleted, a former owner may have written an old one where a
 /// newer one stood: no guard prevents creating an entry that does not exist.
-async fn state_of(
+async fn compare_with_log(
     bus: &Bus,
     agent: &Name,
     snapshot: &Snapshot,
-    absent: Absent,
+    absent: AgentHistory,
     known: u64,
 ) -> Result<SnapshotState, BusError> {
     let (is_in_log, later) =
-        try_join(is_in_log(bus, agent, snapshot), beyond(bus, agent, snapshot, absent, known)).await?;
-    let is_missed = |raw: &Raw| {
-        let is_decision = raw.subject == AGENT_DECISION.of(agent);
+        try_join(is_in_log(bus, agent, snapshot), messages_beyond(bus, agent, snapshot, absent, known)).await?;
+    let is_missed = |raw: &RawMessage| {
+        let is_decision = raw.subject == AGENT_DECISION.of_owner(agent);
         is_decision && raw.sequence > snapshot.state.decided && raw.sequence <= snapshot.through
     };
     Ok(match () {
@@ -145,22 +148,22 @@ async fn state_of(
 ///
 /// The server finds the ends of subjects at once. A user's message at the end, the usual reason to wake an agent, hides
 /// nothing: every earlier one that no checkpoint listed as waiting was decided on, which the decisions show.
-async fn beyond(
+async fn messages_beyond(
     bus: &Bus,
     agent: &Name,
     snapshot: &Snapshot,
-    absent: Absent,
+    absent: AgentHistory,
     known: u64,
-) -> Result<Vec<Raw>, BusError> {
-    let (message, decision) = (AGENT_MESSAGE.of(agent), AGENT_DECISION.of(agent));
+) -> Result<Vec<RawMessage>, BusError> {
+    let (message, decision) = (AGENT_MESSAGE.of_owner(agent), AGENT_DECISION.of_owner(agent));
     let up_to = known.max(snapshot.through);
     let mut beyond = Vec::new();
-    for last in bus.last_of_each(&subjects::subjects_of(agent)).await? {
+    for last in bus.last_of_each(&subjects::agent_subjects(agent)).await? {
         let had = if last.subject == decision { snapshot.state.decided } else { snapshot.through };
         if last.sequence <= up_to {
             beyond.push(last);
-        } else if last.subject != message || absent == Absent::Folded {
-            beyond.extend(bus.first_behind(&last.subject, had).await?);
+        } else if last.subject != message || absent == AgentHistory::InLog {
+            beyond.extend(bus.first_after(&last.subject, had).await?);
         }
     }
     beyond.retain(|raw| raw.sequence <= up_to);
@@ -182,7 +185,7 @@ async fn is_in_log(bus: &Bus, agent: &Name, snapshot: &Snapshot) -> Result<bool,
 }
 
 /// Returns true if this is the message that the snapshot recorded as its last.
-fn is_last(agent: &Name, snapshot: &Snapshot, there: &Raw) -> bool {
+fn is_last(agent: &Name, snapshot: &Snapshot, there: &RawMessage) -> bool {
     let is_of_agent = there.subject.split('.').nth(2) == Some(agent.as_str());
     is_of_agent && snapshot.last.is_none_or(|last| there.ids().is_some_and(|(id, _)| id == last))
 }
@@ -190,13 +193,14 @@ fn is_last(agent: &Name, snapshot: &Snapshot, there: &Raw) -> bool {
 /// Reads the messages that were pending when the snapshot was taken: later decisions may have passed it. Returns false
 /// if one of them needs a newer reader.
 async fn supply(bus: &Bus, log: &mut Log) -> Result<bool, BusError> {
-    let reads = log.all_missing().into_iter().map(async |sequence| Ok((sequence, bus.message_at(sequence).await?)));
-    let read: Vec<(u64, Option<Raw>)> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+    let reads =
+        log.missing_sequences().into_iter().map(async |sequence| Ok((sequence, bus.message_at(sequence).await?)));
+    let read: Vec<(u64, Option<RawMessage>)> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
     for (sequence, raw) in read {
-        match raw.map(|raw| raw.understand(bus.limits.max_body_bytes)) {
-            Some(Ok(record)) => log.supply(sequence, Some(record)),
+        match raw.map(|raw| raw.read_or_reject_newer(bus.limits.max_body_bytes)) {
+            Some(Ok(record)) => log.supply_record(sequence, Some(record)),
             Some(Err(NotUnderstood::Newer(_))) => return Ok(false),
-            Some(Err(NotUnderstood::Unreadable(_))) | None => log.supply(sequence, None),
+            Some(Err(NotUnderstood::Unreadable(_))) | None => log.supply_record(sequence, None),
         }
     }
     Ok(true)
@@ -207,24 +211,27 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
     if begins_at(bus, agent, first).await? {
         return Ok(true);
     }
-    let last = bus.last_of_each(&subjects::subjects_of(agent)).await?;
+    let last = bus.last_of_each(&subjects::agent_subjects(agent)).await?;
     // Of a subject that goes on behind it, what stands before is not known, and what was carried forward stood before.
     if last.iter().any(|raw| raw.sequence != first || raw.carried_from().is_some()) {
         return Ok(false);
     }
     // Nothing fences an agent that nobody decided for yet: one whose definition was missed would decide without it.
-    let defined = bus.last_at_leader(&AGENT_DEFINED.of(agent)).await?;
+    let defined = bus.last_at_leader(&AGENT_DEFINED.of_owner(agent)).await?;
     // The last of its subject may not be the only one: it was defined again, or copied past every guard.
-    let subject =
-        if defined == first { Some(AGENT_DEFINED.of(agent)) } else { last.into_iter().next().map(|it| it.subject) };
+    let subject = if defined == first {
+        Some(AGENT_DEFINED.of_owner(agent))
+    } else {
+        last.into_iter().next().map(|it| it.subject)
+    };
     let is_first = match subject {
-        Some(subject) => bus.first_behind(&subject, 0).await?.is_some_and(|raw| raw.sequence == first),
+        Some(subject) => bus.first_after(&subject, 0).await?.is_some_and(|raw| raw.sequence == first),
         None => true,
     };
     let is_new = is_first && (defined == 0 || defined == first);
     if is_new {
         // Nor does anything tell of one whose messages were removed, unless something of it was carried forward.
-        bus.stands().await?;
+        bus.check_log_complete().await?;
     }
     Ok(is_new)
 }
@@ -234,72 +241,76 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
 /// each. An agent that has forgotten users is always read separately, as the messages of those users are no longer
 /// read.
 async fn begins_at(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
-    let forgotten = AGENT_FORGOTTEN.of(agent);
-    let (there, forgotten) = try_join(bus.first_of(agent), bus.last_at_leader(&forgotten)).await?;
-    Ok(there == first && forgotten == 0 && bus.beginning().await?.is_whole())
+    let forgotten = AGENT_FORGOTTEN.of_owner(agent);
+    let (there, forgotten) = try_join(bus.first_sequence_of(agent), bus.last_at_leader(&forgotten)).await?;
+    Ok(there == first && forgotten == 0 && bus.log_start().await?.is_whole())
 }
 
 /// Loads the agent's state from the current log, after a message did not fit the known state.
-pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
-    let loaded = load(bus, agent, Absent::Folded, 0).await?;
+pub async fn reload(bus: &Bus, agent: &Name) -> Result<LoadedAgent, BusError> {
+    let loaded = load(bus, agent, AgentHistory::InLog, 0).await?;
     if loaded.newer.is_some() {
         return Ok(loaded);
     }
     let decided = loaded.log.state.decided;
-    let (log, newer) = fold(bus, agent, loaded.log).await?;
-    let mut paid = loaded.paid;
+    let (log, newer) = apply_to_end(bus, agent, loaded.log).await?;
+    let mut paid = loaded.answers;
     if let Some(answers) = paid.answers.as_mut().filter(|_| log.state.decided > decided) {
         // The decisions since may say them.
         answers.given_up.clear();
     }
-    Ok(Loaded { log, newer, paid, ..loaded })
+    Ok(LoadedAgent { log, newer, answers: paid, ..loaded })
 }
 
 /// Reads on, as far as the log goes now, or to what takes a newer reader; an error while the server that answers is behind
 /// the leader, and where it is read from a beginning that is gone and in no archive.
-async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Newer)>), BusError> {
+async fn apply_to_end(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, NewerReaderNeeded)>), BusError> {
     let mut folded = log;
     loop {
-        match fold_on(bus, agent, &mut folded).await? {
-            Folded::To(newer) => return Ok((folded, newer)),
+        match apply_pass(bus, agent, &mut folded).await? {
+            ApplyExtent::To(newer) => return Ok((folded, newer)),
             // Nothing may be left of what was read of them.
-            Folded::Forgetting => folded = nothing(bus, agent).await?,
+            ApplyExtent::Forgetting => folded = empty_log(bus, agent).await?,
         }
     }
 }
 
 /// An agent of whom nothing is read yet. Of users that it has forgotten by now, nothing is read any more.
-async fn nothing(bus: &Bus, agent: &Name) -> Result<Log, BusError> {
+async fn empty_log(bus: &Bus, agent: &Name) -> Result<Log, BusError> {
     let mut orders = BTreeSet::new();
-    let each = |raw: Raw| {
-        let read = raw.standing().read(bus.limits.max_body_bytes);
+    let each = |raw: RawMessage| {
+        let read = raw.without_carried_mark().read(bus.limits.max_body_bytes);
         if let Ok(Record { envelope, body: Body::AgentForgotten(forgotten), .. }) = read {
-            bus.forget_data_keys(Holder::User(&forgotten.user));
+            bus.forget_data_keys(DataKeyHolder::User(&forgotten.user));
             orders.insert(envelope.id);
         }
     };
-    bus.read_all(&AGENT_FORGOTTEN.of(agent), 0, each).await?;
-    Ok(Log::without(orders))
+    bus.read_all(&AGENT_FORGOTTEN.of_owner(agent), 0, each).await?;
+    Ok(Log::without_forgotten(orders))
 }
 
 /// The extent to which a log was applied.
-enum Folded {
+enum ApplyExtent {
     /// To its end, or to a message that needs a newer reader.
-    To(Option<(u64, Newer)>),
+    To(Option<(u64, NewerReaderNeeded)>),
     /// To where somebody is forgotten of whom something may have been read.
     Forgetting,
 }
 
-async fn fold_on(bus: &Bus, agent: &Name, folded: &mut Log) -> Result<Folded, BusError> {
+async fn apply_pass(bus: &Bus, agent: &Name, folded: &mut Log) -> Result<ApplyExtent, BusError> {
     let (mut diverged, mut newer, mut forgets, after) = (false, None, false, folded.read);
-    let each = |raw: Raw| {
-        match raw.understand(bus.limits.max_body_bytes) {
-            Ok(record) if folded.forgets(&record) => {
+    let each = |raw: RawMessage| {
+        match raw.read_or_reject_newer(bus.limits.max_body_bytes) {
+            Ok(record) if folded.requires_forgetting(&record) => {
                 forgets = true;
                 return ControlFlow::Break(());
             }
             Ok(record) => {
-                folded.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
+                folded.chain.apply_message(
+                    raw.sequence,
+                    raw.hash_chain_content(),
+                    ChainRole::from_message(&raw.subject, Some(&record.body)),
+                );
                 diverged |= folded.push(record).is_err();
             }
             Err(NotUnderstood::Newer(it)) => {
@@ -307,37 +318,41 @@ async fn fold_on(bus: &Bus, agent: &Name, folded: &mut Log) -> Result<Folded, Bu
                 return ControlFlow::Break(());
             }
             Err(NotUnderstood::Unreadable(_)) => {
-                folded.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, None));
-                folded.pass_over(raw.sequence, raw.subject == AGENT_DECISION.of(agent));
+                folded.chain.apply_message(
+                    raw.sequence,
+                    raw.hash_chain_content(),
+                    ChainRole::from_message(&raw.subject, None),
+                );
+                folded.skip_unreadable(raw.sequence, raw.subject == AGENT_DECISION.of_owner(agent));
             }
         }
         ControlFlow::Continue(())
     };
-    let subjects = subjects::subjects_of(agent);
+    let subjects = subjects::agent_subjects(agent);
     match after {
-        0 => bus.read_whole(&subjects, each).await?,
+        0 => bus.read_full_history(&subjects, each).await?,
         // What a snapshot was taken of is in the log.
-        _ => bus.read_together(&subjects, after, each).await.map(drop)?,
+        _ => bus.read_merged(&subjects, after, each).await.map(drop)?,
     }
     if diverged {
         tracing::error!(%agent, "decisions of the log do not follow from each other");
     }
-    Ok(if forgets { Folded::Forgetting } else { Folded::To(newer) })
+    Ok(if forgets { ApplyExtent::Forgetting } else { ApplyExtent::To(newer) })
 }
 
 /// A snapshot that was written.
 #[derive(Debug)]
-pub struct Stored {
+pub struct SavedSnapshot {
     pub revision: u64,
     /// In bytes, unpacked.
     pub size: usize,
 }
 
 /// Writes a snapshot under the revision of the one before.
-pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> Result<Stored, BusError> {
+pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> Result<SavedSnapshot, BusError> {
     let mut revision = before;
     let (packed, size) = pack(snapshot);
-    let (packed, is_sealed) = sealed(bus, agent, PLACE, packed).await?;
+    let (packed, is_sealed) = seal_content(bus, agent, PLACE, packed).await?;
     let mut head = match packed.len() <= PART {
         true => std::iter::once(WHOLE).chain(packed).collect(),
         false => write_parts(bus, agent, &packed).await?,
@@ -346,20 +361,20 @@ pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> 
     let head = Bytes::from(head);
     loop {
         match bus.update_value(SNAPSHOTS_BUCKET, &key(agent), head.clone(), revision).await {
-            Ok(revision) => return Ok(Stored { revision, size }),
+            Ok(revision) => return Ok(SavedSnapshot { revision, size }),
             Err(BusError::Conflict { .. }) => {}
             Err(error) => return Err(error),
         }
         // Whoever owned the agent before, or does by now, may have written one, of another version too. It never goes
         // back, and what was found is not taken for one's own: the next one is compared with it again.
-        let (found, there) = bus.value_to_replace(SNAPSHOTS_BUCKET, &key(agent)).await?;
+        let (found, there) = bus.read_value_with_revision(SNAPSHOTS_BUCKET, &key(agent)).await?;
         revision = found;
         if let Some(there) = there
             && let Some(other) = read::<Reach>(bus, agent, &there.value).await?
             && other.log == snapshot.log
             && other.through >= snapshot.through
         {
-            return Ok(Stored { revision: before, size });
+            return Ok(SavedSnapshot { revision: before, size });
         }
     }
 }
@@ -386,26 +401,31 @@ struct Reach {
 
 /// Reads an entry, or only the fields of `T`; none if this version cannot use it.
 async fn read<T: DeserializeOwned>(bus: &Bus, agent: &Name, head: &[u8]) -> Result<Option<T>, BusError> {
-    let (head, is_sealed) = told_apart(head);
+    let (head, is_sealed) = split_seal_flag(head);
     let mut parts = Vec::new();
-    for number in 0..parts_of(&head) {
-        let Some(part) = bus.value(SNAPSHOTS_BUCKET, &part_key(agent, number)).await? else { return Ok(None) };
+    for number in 0..part_count(&head) {
+        let Some(part) = bus.read_value(SNAPSHOTS_BUCKET, &part_key(agent, number)).await? else { return Ok(None) };
         parts.push(part.value);
     }
-    let Some(packed) = put_together(&head, &parts) else { return Ok(None) };
-    Ok(opened(bus, agent, PLACE, packed, is_sealed).await?.and_then(|packed| unpack(&packed)))
+    let Some(packed) = join_parts(&head, &parts) else { return Ok(None) };
+    Ok(open_content(bus, agent, PLACE, packed, is_sealed).await?.and_then(|packed| unpack(&packed)))
 }
 
 /// Sealed with the agent's data key, where content is sealed; and whether it is.
-pub(crate) async fn sealed(bus: &Bus, agent: &Name, place: &str, packed: Vec<u8>) -> Result<(Vec<u8>, bool), BusError> {
-    Ok(match bus.seal(Holder::Agent(agent.as_str()), place, &packed).await? {
+pub(crate) async fn seal_content(
+    bus: &Bus,
+    agent: &Name,
+    place: &str,
+    packed: Vec<u8>,
+) -> Result<(Vec<u8>, bool), BusError> {
+    Ok(match bus.seal_bytes(DataKeyHolder::Agent(agent.as_str()), place, &packed).await? {
         Some(sealed) => (sealed, true),
         None => (packed, false),
     })
 }
 
 /// Returns the bytes as they were before `sealed`; `None` if nobody can open them any more.
-pub(crate) async fn opened(
+pub(crate) async fn open_content(
     bus: &Bus,
     agent: &Name,
     place: &str,
@@ -413,7 +433,7 @@ pub(crate) async fn opened(
     is_sealed: bool,
 ) -> Result<Option<Vec<u8>>, BusError> {
     match is_sealed {
-        true => bus.open(Holder::Agent(agent.as_str()), place, &packed).await,
+        true => bus.open_bytes(DataKeyHolder::Agent(agent.as_str()), place, &packed).await,
         false => Ok(Some(packed)),
     }
 }
@@ -422,12 +442,12 @@ pub(crate) async fn opened(
 /// this version can use without a key. For whoever audits what was written.
 pub fn decode(agent: &Name, entries: &BTreeMap<String, Bytes>) -> Option<Snapshot> {
     let head = entries.get(&key(agent))?;
-    let parts = (0..parts_of(head)).map(|number| entries.get(&part_key(agent, number)).cloned());
-    unpack(&put_together(head, &parts.collect::<Option<Vec<Bytes>>>()?)?)
+    let parts = (0..part_count(head)).map(|number| entries.get(&part_key(agent, number)).cloned());
+    unpack(&join_parts(head, &parts.collect::<Option<Vec<Bytes>>>()?)?)
 }
 
 /// The head as it is of one that is not sealed, and whether it is.
-fn told_apart(head: &[u8]) -> (Vec<u8>, bool) {
+fn split_seal_flag(head: &[u8]) -> (Vec<u8>, bool) {
     let mut head = head.to_vec();
     match head.first_mut() {
         Some(kind) if *kind >= SEALED => {
@@ -439,14 +459,14 @@ fn told_apart(head: &[u8]) -> (Vec<u8>, bool) {
 }
 
 /// Returns the number of other entries that belong to this one.
-fn parts_of(head: &[u8]) -> usize {
+fn part_count(head: &[u8]) -> usize {
     match head {
         [IN_PARTS, count, ..] => usize::from(*count),
         _ => 0,
     }
 }
 
-fn put_together(head: &[u8], parts: &[Bytes]) -> Option<Vec<u8>> {
+fn join_parts(head: &[u8], parts: &[Bytes]) -> Option<Vec<u8>> {
     match head {
         [WHOLE, packed @ ..] => Some(packed.to_vec()),
         [IN_PARTS, _, wanted @ ..] => {
@@ -474,11 +494,11 @@ pub(crate) fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
 
 /// Returns the key of the agent's snapshot in the format of this build.
 pub fn key(agent: &Name) -> String {
-    format!("agent.{agent}.{}", FORMAT.key())
+    format!("agent.{agent}.{}", FORMAT.to_key())
 }
 
 fn part_key(agent: &Name, number: usize) -> String {
-    format!("part.{agent}.{}.{number}", FORMAT.key())
+    format!("part.{agent}.{}.{number}", FORMAT.to_key())
 }
 
 /// Computes the digest of the joined parts.
@@ -508,7 +528,7 @@ mod tests {
         let (ann, bob) = (Name::parse("ann").unwrap(), Name::parse("bob").unwrap());
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("ce-id", Uuid::from_u128(1).to_string());
-        let there = Raw {
+        let there = RawMessage {
             sequence: 40,
             subject: "kairo.agent.ann.message".into(),
             partition: Some(0),

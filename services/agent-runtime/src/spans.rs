@@ -8,7 +8,7 @@ use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::Completion;
 use tracing::{Span, field::Empty, info_span};
 
-use crate::{config::ModelConfig, providers::ModelServer};
+use crate::{config::ModelConfig, model_server::ModelServer};
 
 /// An agent decides. Ids stand in no name, as names of spans are few.
 pub fn invoke_agent(agent: &Name) -> Span {
@@ -51,7 +51,7 @@ pub fn chat(config: &ModelConfig, server: &ModelServer, request: &ModelRequest) 
 }
 
 /// Records the result of a model call on its span.
-pub fn answered(span: &Span, completion: &Completion) {
+pub fn record_answer(span: &Span, completion: &Completion) {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     match &completion.error {
         Some(error) => _ = span.record("error.type", error.kind.as_str()),

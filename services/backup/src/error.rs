@@ -43,7 +43,7 @@ impl BackupError {
         move |source| Self::File { action, path, source }
     }
 
-    pub(crate) fn damaged(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+    pub(crate) fn damaged_file(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
         Self::Damaged { path: path.into(), why: why.into() }
     }
 

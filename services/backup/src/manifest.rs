@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, TIMERS_STREAM};
-use kairo_replay::format;
+use kairo_replay::document_format;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{beneath::RelativePath, folder};
+use crate::{backup_folder, rooted_fs::RelativePath};
 
 /// Longest manifest that is read, in bytes.
 pub const MOST: u64 = 64 * 1024 * 1024;
@@ -19,7 +19,7 @@ pub const FORMAT: u32 = 1;
 
 /// The way a stream is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeping {
+pub enum BackupMode {
     /// It only grows: a part holds what came since the one before.
     Grown,
     /// A part holds all of it as it is then.
@@ -31,24 +31,35 @@ pub enum Keeping {
 
 /// A stream that is kept, and the part of it that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StreamSelection {
     pub name: &'static str,
     pub stream: &'static str,
     pub filter: &'static str,
-    pub keeping: Keeping,
+    pub keeping: BackupMode,
 }
 
 /// The streams that do not follow from the log, in the order in which they are read: timers and hooks before the log,
 /// as what is armed and registered is decided on before, and all others behind it, since what the log names is there
 /// before it is named.
-pub const BEFORE: [Kept; 2] = [kept(TIMERS_STREAM, Keeping::Whole), kept(HOOKS_STREAM, Keeping::Whole)];
-pub const LOG: Kept = kept(EVENTS_STREAM, Keeping::Grown);
-pub const BEHIND: [Kept; 5] = [
-    kept(DATA_KEYS, Keeping::Replaced),
-    kept(API_KEYS, Keeping::Replaced),
-    kept(DLQ_STREAM, Keeping::Grown),
-    Kept { name: OBJECTS, stream: OBJECTS_STREAM, filter: "$O.KAIRO_OBJECTS.C.>", keeping: Keeping::Grown },
-    Kept { name: OBJECT_NAMES, stream: OBJECTS_STREAM, filter: "$O.KAIRO_OBJECTS.M.>", keeping: Keeping::Whole },
+pub const BEFORE: [StreamSelection; 2] =
+    [select_stream(TIMERS_STREAM, BackupMode::Whole), select_stream(HOOKS_STREAM, BackupMode::Whole)];
+pub const LOG: StreamSelection = select_stream(EVENTS_STREAM, BackupMode::Grown);
+pub const BEHIND: [StreamSelection; 5] = [
+    select_stream(DATA_KEYS, BackupMode::Replaced),
+    select_stream(API_KEYS, BackupMode::Replaced),
+    select_stream(DLQ_STREAM, BackupMode::Grown),
+    StreamSelection {
+        name: OBJECTS,
+        stream: OBJECTS_STREAM,
+        filter: "$O.KAIRO_OBJECTS.C.>",
+        keeping: BackupMode::Grown,
+    },
+    StreamSelection {
+        name: OBJECT_NAMES,
+        stream: OBJECTS_STREAM,
+        filter: "$O.KAIRO_OBJECTS.M.>",
+        keeping: BackupMode::Whole,
+    },
 ];
 
 pub const DATA_KEYS: &str = "KV_KAIRO_DATA_KEYS";
@@ -58,21 +69,21 @@ pub const OBJECTS_STREAM: &str = "OBJ_KAIRO_OBJECTS";
 pub const OBJECTS: &str = "OBJ_KAIRO_OBJECTS.bytes";
 pub const OBJECT_NAMES: &str = "OBJ_KAIRO_OBJECTS.names";
 
-const fn kept(stream: &'static str, keeping: Keeping) -> Kept {
-    Kept { name: stream, stream, filter: ">", keeping }
+const fn select_stream(stream: &'static str, keeping: BackupMode) -> StreamSelection {
+    StreamSelection { name: stream, stream, filter: ">", keeping }
 }
 
 /// The kind of contents that a manifest says it describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum BackupKind {
     #[default]
     Backup,
     /// Of the log alone, up to an age: it is read as log, and nothing is restored from it.
     Archive,
 }
 
-impl Kind {
+impl BackupKind {
     /// As a sentence names it.
     pub fn noun(self) -> &'static str {
         match self {
@@ -84,18 +95,18 @@ impl Kind {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    pub kairo: Kind,
+    pub kairo: BackupKind,
     pub format: u32,
     /// The version of the build that wrote it last.
     pub version: String,
     /// The id of the log.
     pub log: Uuid,
     /// The first is whole, each later one is what came since.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BackupPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct BackupPart {
     pub number: u32,
     /// When it was begun, by the clock of whoever took it.
     pub taken: Timestamp,
@@ -119,13 +130,13 @@ pub struct StreamPart {
     pub last_sequence: u64,
     /// The positions of its durable consumers before anything was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub consumers: Vec<Standing>,
+    pub consumers: Vec<ConsumerPosition>,
     pub files: Vec<FileEntry>,
 }
 
 /// A durable consumer: up to where all is acknowledged that it was delivered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct ConsumerPosition {
     pub name: String,
     pub config: Value,
     /// The server's count of what it delivered up to there.
@@ -152,7 +163,7 @@ pub struct FileEntry {
 
 /// The reason a manifest cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum ManifestError {
     #[error("expected a manifest that `kairo backup` wrote: {0}")]
     NotOne(String),
     #[error("the format is version {found}, and this build reads up to {FORMAT}: use a newer build")]
@@ -181,28 +192,28 @@ impl Manifest {
     /// # Errors
     /// If it is no manifest or one of a newer build, its parts do not follow each other, or it names files outside the
     /// folders of their parts: the files it names are read, written over and removed.
-    pub fn read(text: &str) -> Result<Self, Unusable> {
-        let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
-        let found = format::version::<Kind>(text.as_bytes()).map_err(not_one)?;
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
+        let not_one = |error: serde_json::Error| ManifestError::NotOne(error.to_string());
+        let found = document_format::read_version::<BackupKind>(text.as_bytes()).map_err(not_one)?;
         if found > FORMAT {
-            return Err(Unusable::Newer { found });
+            return Err(ManifestError::Newer { found });
         }
         let mut value: Value = serde_json::from_str(text).map_err(not_one)?;
         if let Some(Value::String(expected)) = value.as_object_mut().and_then(|fields| fields.remove(CHECKSUM)) {
             let found = checksum(&value);
             if found != expected {
-                return Err(Unusable::Damaged { expected, found });
+                return Err(ManifestError::Damaged { expected, found });
             }
         }
         let manifest: Self = serde_json::from_value(value).map_err(not_one)?;
         let (mut through, mut before, mut named) = (0, 0, BTreeSet::new());
         for part in &manifest.parts {
-            let Part { number, after, through: to, .. } = part;
+            let BackupPart { number, after, through: to, .. } = part;
             if *after != through || to < after {
-                return Err(Unusable::Torn { number: *number, after: *after, through });
+                return Err(ManifestError::Torn { number: *number, after: *after, through });
             }
             if *number <= before {
-                return Err(Unusable::Unordered { number: *number, before });
+                return Err(ManifestError::Unordered { number: *number, before });
             }
             (through, before) = (*to, *number);
             part.check(&mut named)?;
@@ -214,7 +225,7 @@ impl Manifest {
     ///
     /// # Errors
     /// If it cannot be written as JSON.
-    pub fn text(&self) -> serde_json::Result<Vec<u8>> {
+    pub fn to_text(&self) -> serde_json::Result<Vec<u8>> {
         let mut value = serde_json::to_value(self)?;
         let checksum = checksum(&value);
         if let Some(fields) = value.as_object_mut() {
@@ -232,17 +243,17 @@ impl Manifest {
     }
 
     /// The last message of the log that it holds.
-    pub fn through(&self) -> u64 {
+    pub fn log_end(&self) -> u64 {
         self.parts.last().map_or(0, |part| part.through)
     }
 
     /// Returns the stream's entry in the newest part that has one.
-    pub fn newest(&self, name: &str) -> Option<&StreamPart> {
+    pub fn newest_stream_part(&self, name: &str) -> Option<&StreamPart> {
         self.parts.iter().rev().find_map(|part| part.streams.get(name))
     }
 
     /// All files of what only grows, in order.
-    pub fn grown(&self, name: &str) -> Vec<FileEntry> {
+    pub fn stream_files(&self, name: &str) -> Vec<FileEntry> {
         self.parts.iter().filter_map(|part| part.streams.get(name)).flat_map(|stream| stream.files.clone()).collect()
     }
 
@@ -252,25 +263,26 @@ impl Manifest {
     }
 }
 
-impl Part {
+impl BackupPart {
     /// Refuses files outside the folder of the part, files that the manifest names twice (`named` has those of the parts before), and
     /// names that no consumer can have.
-    fn check<'m>(&'m self, named: &mut BTreeSet<&'m RelativePath>) -> Result<(), Unusable> {
+    fn check<'m>(&'m self, named: &mut BTreeSet<&'m RelativePath>) -> Result<(), ManifestError> {
         let number = self.number;
-        let own = folder::part(number);
+        let own = backup_folder::part_folder_name(number);
         for (stream, part) in &self.streams {
             for FileEntry { path, .. } in &part.files {
                 let is_in_place = path.split().0 == Some(&own) && path.split().1.starts_with(stream.as_str());
                 if !is_in_place || !named.insert(path) {
                     let (path, stream, expected) = (path.clone(), stream.clone(), format!("{own}/{stream}"));
-                    return Err(Unusable::Misplaced { path, stream, number, expected });
+                    return Err(ManifestError::Misplaced { path, stream, number, expected });
                 }
             }
             // As nats-server has them, which makes folders of them.
             let is_none = |it: char| it.is_control() || it.is_whitespace() || ".*>/\\".contains(it);
             let is_name = |name: &str| !name.is_empty() && !name.contains(is_none);
-            if let Some(Standing { name, .. }) = part.consumers.iter().find(|standing| !is_name(&standing.name)) {
-                return Err(Unusable::Misnamed { name: name.clone(), number });
+            if let Some(ConsumerPosition { name, .. }) = part.consumers.iter().find(|standing| !is_name(&standing.name))
+            {
+                return Err(ManifestError::Misnamed { name: name.clone(), number });
             }
         }
         Ok(())
@@ -294,7 +306,7 @@ mod tests {
     }
 
     fn manifest(parts: &[(u64, u64)]) -> String {
-        let parts = parts.iter().zip(1..).map(|((after, through), number)| Part {
+        let parts = parts.iter().zip(1..).map(|((after, through), number)| BackupPart {
             number,
             taken: Timestamp::UNIX_EPOCH,
             after: *after,
@@ -302,35 +314,35 @@ mod tests {
             routed: BTreeMap::new(),
             streams: BTreeMap::new(),
         });
-        let (kairo, version) = (Kind::Backup, String::new());
+        let (kairo, version) = (BackupKind::Backup, String::new());
         let manifest = Manifest { kairo, format: FORMAT, version, log: Uuid::nil(), parts: parts.collect() };
         serde_json::to_string(&manifest).unwrap()
     }
 
     #[test]
     fn parts_that_do_not_follow_each_other_are_refused() {
-        assert_eq!(Manifest::read(&manifest(&[(0, 5), (5, 5), (5, 9)])).unwrap().through(), 9);
-        let torn = Unusable::Torn { number: 2, after: 6, through: 5 };
-        assert_eq!(Manifest::read(&manifest(&[(0, 5), (6, 9)])), Err(torn));
+        assert_eq!(Manifest::parse(&manifest(&[(0, 5), (5, 5), (5, 9)])).unwrap().log_end(), 9);
+        let torn = ManifestError::Torn { number: 2, after: 6, through: 5 };
+        assert_eq!(Manifest::parse(&manifest(&[(0, 5), (6, 9)])), Err(torn));
         let newer = manifest(&[]).replace("\"format\":1", "\"format\":2");
-        assert_eq!(Manifest::read(&newer), Err(Unusable::Newer { found: 2 }));
-        assert!(matches!(Manifest::read("{}"), Err(Unusable::NotOne(_))));
+        assert_eq!(Manifest::parse(&newer), Err(ManifestError::Newer { found: 2 }));
+        assert!(matches!(Manifest::parse("{}"), Err(ManifestError::NotOne(_))));
         let twice = manifest(&[(0, 5), (5, 9)]).replace("\"number\":2", "\"number\":1");
-        assert_eq!(Manifest::read(&twice), Err(Unusable::Unordered { number: 1, before: 1 }));
+        assert_eq!(Manifest::parse(&twice), Err(ManifestError::Unordered { number: 1, before: 1 }));
     }
 
     proptest! {
         /// Whatever single character of it is lost or another one.
         #[test]
         fn a_damaged_manifest_is_no_other_manifest(at in 0_usize..4096, replacement in "[ -~]?") {
-            let manifest = Manifest::read(&manifest(&[(0, 5), (5, 9), (9, 4711)])).unwrap();
-            let text = String::from_utf8(manifest.text().unwrap()).unwrap();
-            prop_assert_eq!(Manifest::read(&text).unwrap(), manifest.clone());
+            let manifest = Manifest::parse(&manifest(&[(0, 5), (5, 9), (9, 4711)])).unwrap();
+            let text = String::from_utf8(manifest.to_text().unwrap()).unwrap();
+            prop_assert_eq!(Manifest::parse(&text).unwrap(), manifest.clone());
             let at = at % text.len();
             let mut damaged = text.clone();
             damaged.replace_range(at..=at, &replacement);
             // What changes no value, such as a space between two of them, is as good; and without the checksum's own name it is one of before.
-            if let Ok(read) = Manifest::read(&damaged) {
+            if let Ok(read) = Manifest::parse(&damaged) {
                 prop_assert_eq!(read, manifest);
             }
         }
@@ -344,11 +356,11 @@ mod tests {
             manifest["parts"][0]["streams"][LOG.name] = serde_json::json!({
                 "config": {}, "first_sequence": 1, "last_sequence": 5, "files": [], "consumers": [standing],
             });
-            Manifest::read(&manifest.to_string())
+            Manifest::parse(&manifest.to_string())
         };
         assert!(named("tool-runner").is_ok());
         for wrong in ["", "../../x", "a/b", "a\\b", "a.b", "a b", "*", "a\n"] {
-            assert_eq!(named(wrong), Err(Unusable::Misnamed { name: wrong.to_owned(), number: 1 }), "{wrong:?}");
+            assert_eq!(named(wrong), Err(ManifestError::Misnamed { name: wrong.to_owned(), number: 1 }), "{wrong:?}");
         }
     }
 }

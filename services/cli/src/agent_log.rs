@@ -1,6 +1,6 @@
 //! Agents' part of the log, from the gateway or from a file that was kept of it, message by message.
 
-mod archived;
+mod archive;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,7 +13,7 @@ use std::{
 use kairo_backup::BackupError;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
-use kairo_replay::incident::{self, Manifest, Taken, Verifying, Wrong, objects};
+use kairo_replay::incident::{self, IncidentError, Manifest, VerifiedLine, Verifier, objects};
 
 use crate::{Error, client::Client};
 
@@ -23,11 +23,11 @@ const LINE: u64 = 4 * 1024 * 1024;
 const AGENTS: usize = 64;
 
 /// The decision of a message callback: read on or stop.
-pub type Went = Result<ControlFlow<()>, Error>;
+pub type ReadFlow = Result<ControlFlow<()>, Error>;
 
 /// The source of log messages.
 #[derive(Clone, Debug)]
-pub enum Source<'s> {
+pub enum LogSource<'s> {
     /// A file, or the folder of a backup.
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
@@ -37,18 +37,23 @@ pub enum Source<'s> {
     /// The gateway's whole log as it is stored.
     Whole(&'s Client, Option<PathBuf>),
     /// The messages in the folder of an archive, and behind them those of the gateway.
-    Joined(&'s Path, Box<Source<'s>>),
+    Joined(&'s Path, Box<LogSource<'s>>),
 }
 
-impl<'s> Source<'s> {
+impl<'s> LogSource<'s> {
     /// The file, if one is named, else these agents' part of the gateway's log, which is kept in `save`.
-    pub fn of(file: Option<&'s Path>, client: &'s Client, agents: &'s [Name], save: Option<PathBuf>) -> Self {
+    pub fn file_or_agents(
+        file: Option<&'s Path>,
+        client: &'s Client,
+        agents: &'s [Name],
+        save: Option<PathBuf>,
+    ) -> Self {
         file.map_or_else(|| Self::Agents(client, agents, save), Self::File)
     }
 
     /// Reads the messages of an archive before those of this source, if an archive is named.
     #[must_use]
-    pub fn behind(self, archive: Option<&'s Path>) -> Self {
+    pub fn after_archive(self, archive: Option<&'s Path>) -> Self {
         match archive {
             Some(path) => Self::Joined(path, Box::new(self)),
             None => self,
@@ -68,36 +73,38 @@ impl<'s> Source<'s> {
     ///
     /// # Errors
     /// Returns an error if it cannot be read or saved, and any error of `take`.
-    pub async fn read(&self, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    pub async fn read(&self, mut take: impl FnMut(&LogMessage) -> ReadFlow) -> Result<(), Error> {
         match self {
             Self::Joined(path, rest) => {
-                let Some(client) = rest.client() else { return rest.read_behind(0, take).await };
-                let through = archived::joined(path, client).await?;
-                match archived::read(path, archived::readable(rest.opened_for(), &mut take))? {
+                let Some(client) = rest.client() else { return rest.read_after(0, take).await };
+                let through = archive::check_continuation(path, client).await?;
+                match archive::read_archive(path, archive::reject_sealed(rest.unsealed_agents(), &mut take))? {
                     true => Ok(()),
-                    false => rest.read_behind(through, take).await,
+                    false => rest.read_after(through, take).await,
                 }
             }
-            whole => whole.read_behind(0, take).await,
+            whole => whole.read_after(0, take).await,
         }
     }
 
     /// The agents whose users' words are to be read, not only proven.
-    fn opened_for(&self) -> &'s [Name] {
+    fn unsealed_agents(&self) -> &'s [Name] {
         match self {
             Self::Agents(_, agents, _) => agents,
             _ => &[],
         }
     }
 
-    async fn read_behind(&self, after: u64, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    async fn read_after(&self, after: u64, take: impl FnMut(&LogMessage) -> ReadFlow) -> Result<(), Error> {
         match self {
-            Self::File(path) => of_file(path, take),
+            Self::File(path) => read_file(path, take),
             Self::Agents(client, agents, save) => {
-                of_agents((client, agents, false), after, save.as_deref(), take).await
+                read_agents((client, agents, false), after, save.as_deref(), take).await
             }
-            Self::Stored(client, agents, save) => of_agents((client, agents, true), after, save.as_deref(), take).await,
-            Self::Whole(client, save) => of_whole(client, after, save.as_deref(), take).await,
+            Self::Stored(client, agents, save) => {
+                read_agents((client, agents, true), after, save.as_deref(), take).await
+            }
+            Self::Whole(client, save) => read_whole_log(client, after, save.as_deref(), take).await,
             // Nothing stands before an archive.
             Self::Joined(..) => Ok(()),
         }
@@ -106,15 +113,15 @@ impl<'s> Source<'s> {
 
 /// An incident file that is as it was exported.
 #[derive(Debug)]
-pub struct Opened {
+pub struct IncidentFile {
     pub manifest: Manifest,
     /// The places of its objects, by digest.
-    pub objects: BTreeMap<String, Place>,
+    pub objects: BTreeMap<String, LineSpan>,
 }
 
 /// A line of a file, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct LineSpan {
     pub at: u64,
     pub length: usize,
 }
@@ -124,17 +131,17 @@ pub struct Place {
 /// # Errors
 /// Returns an error if it cannot be read.
 pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
-    Ok(begun(path)?.map(|(manifest, _)| manifest))
+    Ok(open_incident(path)?.map(|(manifest, _)| manifest))
 }
 
 /// Reads the manifest of an incident file and returns it with the lines behind it; `None` for any other file.
-fn begun(path: &Path) -> Result<Option<(Manifest, Lines<'_>)>, Error> {
+fn open_incident(path: &Path) -> Result<Option<(Manifest, MessageLines<'_>)>, Error> {
     if path.is_dir() {
         return Ok(None);
     }
-    let mut lines = Lines::open(path)?;
+    let mut lines = MessageLines::open(path)?;
     let Some(first) = lines.next()?.filter(|line| incident::is_manifest(line)) else { return Ok(None) };
-    let manifest = Manifest::read(first).map_err(|wrong| Error::Damaged(format!("{}, {wrong}", path.display())))?;
+    let manifest = Manifest::parse(first).map_err(|wrong| Error::Damaged(format!("{}, {wrong}", path.display())))?;
     Ok(Some((manifest, lines)))
 }
 
@@ -142,10 +149,10 @@ fn begun(path: &Path) -> Result<Option<(Manifest, Lines<'_>)>, Error> {
 ///
 /// # Errors
 /// Returns an error with the place if it cannot be read or was altered since its export.
-pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
-    let damaged = |wrong: Wrong| Error::Damaged(format!("{}, {wrong}", path.display()));
-    let Some((manifest, mut lines)) = begun(path)? else { return Ok(None) };
-    let (mut verifying, mut objects) = (Verifying::new(&manifest), BTreeMap::new());
+pub fn verify_incident(path: &Path) -> Result<Option<IncidentFile>, Error> {
+    let damaged = |wrong: IncidentError| Error::Damaged(format!("{}, {wrong}", path.display()));
+    let Some((manifest, mut lines)) = open_incident(path)? else { return Ok(None) };
+    let (mut verifying, mut objects) = (Verifier::new(&manifest), BTreeMap::new());
     loop {
         let line = match verifying.is_behind_messages() {
             true => lines.next_object()?,
@@ -153,12 +160,12 @@ pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
         };
         let Some(line) = line else { break };
         let length = line.len();
-        if let Taken::Object(object) = verifying.take(line).map_err(damaged)? {
-            objects.insert(object.digest, Place { at: lines.read - length as u64, length });
+        if let VerifiedLine::Object(object) = verifying.verify(line).map_err(damaged)? {
+            objects.insert(object.digest, LineSpan { at: lines.read - length as u64, length });
         }
     }
-    verifying.end().map_err(damaged)?;
-    Ok(Some(Opened { manifest, objects }))
+    verifying.finish().map_err(damaged)?;
+    Ok(Some(IncidentFile { manifest, objects }))
 }
 
 /// Reads a file that holds one message a line, or an incident file, until `take` has seen enough.
@@ -166,32 +173,32 @@ pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
 /// # Errors
 /// Returns an error with the line if it cannot be read or a line is no message, and any error of `take`; before any of
 /// that, if an incident file was altered since its export.
-pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
-    opened(path)?;
-    as_it_is(path, take)
+pub fn read_file(path: &Path, take: impl FnMut(&LogMessage) -> ReadFlow) -> Result<(), Error> {
+    verify_incident(path)?;
+    read_file_unverified(path, take)
 }
 
-/// Reads a file as [`of_file`] does, whether or not an incident file was altered since its export.
+/// Reads a file as [`read_file`] does, whether or not an incident file was altered since its export.
 ///
 /// # Errors
-/// As for [`of_file`], but for that.
-pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+/// As for [`read_file`], but for that.
+pub fn read_file_unverified(path: &Path, mut take: impl FnMut(&LogMessage) -> ReadFlow) -> Result<(), Error> {
     if path.is_dir() {
-        return archived::read(path, take).map(drop);
+        return archive::read_archive(path, take).map(drop);
     }
-    let mut lines = Lines::open(path)?;
+    let mut lines = MessageLines::open(path)?;
     let messages = match lines.next()?.filter(|line| incident::is_manifest(line)) {
         // Behind the messages of an incident file stand objects.
-        Some(manifest) => Manifest::read(manifest).map_or(u64::MAX, |manifest| manifest.messages),
+        Some(manifest) => Manifest::parse(manifest).map_or(u64::MAX, |manifest| manifest.messages),
         None => {
-            lines = Lines::open(path)?;
+            lines = MessageLines::open(path)?;
             u64::MAX
         }
     };
     for _ in 0..messages {
         let Some(line) = lines.next()? else { break };
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
-        let message = message.map_err(|error| lines.misread(&error))?;
+        let message = message.map_err(|error| lines.line_error(&error))?;
         if take(&message)?.is_break() {
             break;
         }
@@ -199,17 +206,17 @@ pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Resul
     Ok(())
 }
 
-fn damaged(error: BackupError) -> Error {
+fn damage_error(error: BackupError) -> Error {
     Error::Damaged(error.to_string())
 }
 
-/// A file that messages are kept in, as [`of_file`] reads them.
-pub struct Saved<'p> {
+/// A file that messages are kept in, as [`read_file`] reads them.
+pub struct MessageFile<'p> {
     path: &'p Path,
     file: File,
 }
 
-impl<'p> Saved<'p> {
+impl<'p> MessageFile<'p> {
     /// # Errors
     /// Returns an error if the file cannot be created.
     pub fn create(path: &'p Path) -> Result<Self, Error> {
@@ -225,7 +232,7 @@ impl<'p> Saved<'p> {
 }
 
 /// The lines of a file, one at a time, none longer than it may be.
-struct Lines<'p> {
+struct MessageLines<'p> {
     path: &'p Path,
     file: BufReader<File>,
     number: usize,
@@ -234,36 +241,36 @@ struct Lines<'p> {
     read: u64,
 }
 
-impl<'p> Lines<'p> {
+impl<'p> MessageLines<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::unread(path))?;
+        let file = File::open(path).map_err(Error::unreadable(path))?;
         Ok(Self { path, file: BufReader::new(file), number: 0, line: Vec::new(), read: 0 })
     }
 
     fn next(&mut self) -> Result<Option<&[u8]>, Error> {
-        match self.fill(LINE)? {
-            LINE => Err(self.misread(&format!("the line is longer than {LINE} bytes"))),
+        match self.read_line(LINE)? {
+            LINE => Err(self.line_error(&format!("the line is longer than {LINE} bytes"))),
             read => Ok((read > 0).then_some(self.line.as_slice())),
         }
     }
 
     /// The next line where it is to be an object. One that is too long is handed out as far as that shows.
     fn next_object(&mut self) -> Result<Option<&[u8]>, Error> {
-        let read = self.fill(objects::LINE + 1)?;
+        let read = self.read_line(objects::LINE + 1)?;
         Ok((read > 0).then_some(self.line.as_slice()))
     }
 
     /// Reads a line, or as much of it as this; how many bytes it is.
-    fn fill(&mut self, most: u64) -> Result<u64, Error> {
+    fn read_line(&mut self, most: u64) -> Result<u64, Error> {
         self.number += 1;
         self.line.clear();
         let read = (&mut self.file).take(most).read_until(b'\n', &mut self.line);
-        let read = read.map_err(Error::unread(self.path))? as u64;
+        let read = read.map_err(Error::unreadable(self.path))? as u64;
         self.read += read;
         Ok(read)
     }
 
-    fn misread(&self, why: &str) -> Error {
+    fn line_error(&self, why: &str) -> Error {
         let (path, number) = (self.path.display(), self.number);
         Error::Advice(format!("{path}, line {number}: expected a message as --save writes them, {why}"))
     }
@@ -271,19 +278,20 @@ impl<'p> Lines<'p> {
 
 /// Reads agents' part of the log from the gateway in the log's order, until `take` has seen enough. What is kept in `save` is
 /// kept to the end, for the build that understands it.
-async fn of_agents(
+async fn read_agents(
     (client, agents, sealed): (&Client, &[Name], bool),
     after: u64,
     save: Option<&Path>,
-    mut take: impl FnMut(&LogMessage) -> Went,
+    mut take: impl FnMut(&LogMessage) -> ReadFlow,
 ) -> Result<(), Error> {
     if agents.len() > AGENTS {
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
-    let mut saved = save.map(Saved::create).transpose()?;
-    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent, sealed, after)).collect();
+    let mut saved = save.map(MessageFile::create).transpose()?;
+    let mut logs: Vec<AgentLogPages<'_>> =
+        agents.iter().map(|agent| AgentLogPages::new(client, agent, sealed, after)).collect();
     let (mut last, mut is_enough) = (after, false);
-    while let Some(message) = first(&mut logs).await? {
+    while let Some(message) = pop_first(&mut logs).await? {
         // What several decisions rest on stands in the part of each agent.
         if message.sequence <= last {
             continue;
@@ -301,18 +309,18 @@ async fn of_agents(
 }
 
 /// Reads all of the gateway's log, until `take` has seen enough; what is kept in `save` is kept to the end.
-async fn of_whole(
+async fn read_whole_log(
     client: &Client,
     after: u64,
     save: Option<&Path>,
-    mut take: impl FnMut(&LogMessage) -> Went,
+    mut take: impl FnMut(&LogMessage) -> ReadFlow,
 ) -> Result<(), Error> {
-    let mut saving = Saving::begin(save)?;
+    let mut saving = OptionalMessageFile::create_if_named(save)?;
     let (mut after, mut is_enough) = (Some(after), false);
     while let Some(from) = after {
-        let page = whole_behind(client, from).await?;
+        let page = fetch_log_page(client, from).await?;
         for message in &page.messages {
-            saving.keep(message)?;
+            saving.write_message(message)?;
             is_enough = is_enough || take(message)?.is_break();
         }
         after = page.next_after.filter(|_| !is_enough || save.is_some());
@@ -324,20 +332,20 @@ async fn of_whole(
 ///
 /// # Errors
 /// Returns an error if the gateway cannot be reached or refuses.
-pub async fn whole_behind(client: &Client, after: u64) -> Result<GetLogResponse, Error> {
+pub async fn fetch_log_page(client: &Client, after: u64) -> Result<GetLogResponse, Error> {
     Ok(client.get("v1/log", &[("after", after.to_string())]).await?)
 }
 
 /// A file that messages are kept in, if one is named.
-struct Saving<'p>(Option<(&'p Path, File)>);
+struct OptionalMessageFile<'p>(Option<(&'p Path, File)>);
 
-impl<'p> Saving<'p> {
-    fn begin(path: Option<&'p Path>) -> Result<Self, Error> {
+impl<'p> OptionalMessageFile<'p> {
+    fn create_if_named(path: Option<&'p Path>) -> Result<Self, Error> {
         let file = path.map(|path| Ok((path, File::create(path).map_err(Error::file("write", path))?)));
         file.transpose().map(Self)
     }
 
-    fn keep(&mut self, message: &LogMessage) -> Result<(), Error> {
+    fn write_message(&mut self, message: &LogMessage) -> Result<(), Error> {
         let Some((path, file)) = &mut self.0 else { return Ok(()) };
         let line = serde_json::to_string(message).unwrap_or_default();
         writeln!(file, "{line}").map_err(Error::file("write", *path))
@@ -345,7 +353,7 @@ impl<'p> Saving<'p> {
 }
 
 /// The message that stands first of those that are next.
-async fn first(logs: &mut [Pages<'_>]) -> Result<Option<LogMessage>, Error> {
+async fn pop_first(logs: &mut [AgentLogPages<'_>]) -> Result<Option<LogMessage>, Error> {
     for log in &mut *logs {
         log.fill().await?;
     }
@@ -355,7 +363,7 @@ async fn first(logs: &mut [Pages<'_>]) -> Result<Option<LogMessage>, Error> {
 }
 
 /// One agent's part, page by page.
-struct Pages<'c> {
+struct AgentLogPages<'c> {
     client: &'c Client,
     agent: &'c Name,
     sealed: bool,
@@ -364,7 +372,7 @@ struct Pages<'c> {
     after: Option<u64>,
 }
 
-impl<'c> Pages<'c> {
+impl<'c> AgentLogPages<'c> {
     fn new(client: &'c Client, agent: &'c Name, sealed: bool, after: u64) -> Self {
         Self { client, agent, sealed, page: VecDeque::new(), after: Some(after) }
     }

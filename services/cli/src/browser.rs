@@ -34,7 +34,7 @@ pub(crate) fn console_url(gateway: &str) -> String {
 }
 
 /// The console's address with the key in its fragment, by which the console signs in; without a key the plain address.
-pub(crate) fn signed_in_url(gateway: &str, key: Option<&Secret>) -> String {
+pub(crate) fn sign_in_url(gateway: &str, key: Option<&Secret>) -> String {
     let Some(key) = key else { return console_url(gateway) };
     let fragment = url::form_urlencoded::Serializer::new(String::new()).append_pair("key", key.expose()).finish();
     format!("{}#{fragment}", console_url(gateway))
@@ -53,7 +53,7 @@ pub(crate) async fn open_console(gateway: &str, key: Option<&Secret>) -> Result<
     open::that_detached(&page).map_err(|error| {
         Error::Advice(format!("no browser could be started ({error}): `kairo console --print` shows the address"))
     })?;
-    let sent = timeout(OPENED_WITHIN, send_on(&listener, &path, &signed_in_url(gateway, key))).await;
+    let sent = timeout(OPENED_WITHIN, redirect_browser(&listener, &path, &sign_in_url(gateway, key))).await;
     sent.map_err(|_| {
         let seconds = OPENED_WITHIN.as_secs();
         Error::Advice(format!(
@@ -63,10 +63,10 @@ pub(crate) async fn open_console(gateway: &str, key: Option<&Secret>) -> Result<
 }
 
 /// Sends the first who asks for `path` on to `target`. Other users of the machine can read the path, as an argument of the browser.
-async fn send_on(listener: &TcpListener, path: &str, target: &str) {
+async fn redirect_browser(listener: &TcpListener, path: &str, target: &str) {
     loop {
         let Ok((connection, peer)) = listener.accept().await else { continue };
-        if is_anothers(peer) {
+        if is_other_user(peer) {
             continue;
         }
         if let Ok(Ok(true)) = timeout(ASKED_WITHIN, answer(connection, path, target)).await {
@@ -76,7 +76,7 @@ async fn send_on(listener: &TcpListener, path: &str, target: &str) {
 }
 
 /// Returns true if another user of this machine holds the other end of a connection, as far as Linux tells.
-fn is_anothers(peer: SocketAddr) -> bool {
+fn is_other_user(peer: SocketAddr) -> bool {
     let own = fs::metadata("/proc/self").ok().map(|process| process.uid());
     let connections = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     match (own, owner(&connections, peer)) {
@@ -130,11 +130,11 @@ mod tests {
     async fn whoever_knows_the_page_is_sent_on_once() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let target = signed_in_url("http://127.0.0.1:7420", Some(&Secret::new("a b#c".to_owned())));
+        let target = sign_in_url("http://127.0.0.1:7420", Some(&Secret::new("a b#c".to_owned())));
         assert_eq!(target, "http://127.0.0.1:7420/console/#key=a+b%23c");
         let serving = tokio::spawn({
             let target = target.clone();
-            async move { send_on(&listener, "/secret", &target).await }
+            async move { redirect_browser(&listener, "/secret", &target).await }
         });
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         assert_eq!(client.get(format!("{base}/other")).send().await.unwrap().status(), 404);

@@ -1,7 +1,7 @@
 //! The gateway's API over HTTP.
 
 mod error;
-mod follow;
+mod event_follower;
 mod messages;
 
 use std::time::Duration;
@@ -12,11 +12,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use url::{Host, Url};
 
 pub use error::{ClientError, Problem, WrongField};
-pub use follow::{Follow, Told};
+pub use event_follower::{EventFollower, StreamUpdate};
 pub use messages::{
-    Accepted, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewLead, NewMessage, NewPart, NewSubmodule,
-    NewTeam, NewWorker, Ordered, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds,
-    StoredObject,
+    AcceptedMessage, AcceptedOrder, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewLead, NewMessage,
+    NewPart, NewSubmodule, NewTeam, NewWorker, Profile, ProfileCommand, ProfileMember, ProfilePerception,
+    SessionBounds, StoredObject,
 };
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -64,7 +64,7 @@ impl Client {
 
     /// Has answers take account of the log up to this sequence at least.
     #[must_use]
-    pub fn at_least(self, sequence: Option<u64>) -> Self {
+    pub fn with_at_least(self, sequence: Option<u64>) -> Self {
         Self { at_least: sequence, ..self }
     }
 
@@ -74,20 +74,20 @@ impl Client {
     }
 
     /// Sends a message; returns when it is in the log.
-    pub async fn send(&self, message: &NewMessage) -> Result<Accepted, ClientError> {
+    pub async fn send(&self, message: &NewMessage) -> Result<AcceptedMessage, ClientError> {
         self.post("v1/messages", message).await
     }
 
     /// Stores an image or a piece of audio for a message.
-    pub async fn store(&self, media_type: &'static str, bytes: Vec<u8>) -> Result<StoredObject, ClientError> {
+    pub async fn store_object(&self, media_type: &'static str, bytes: Vec<u8>) -> Result<StoredObject, ClientError> {
         let request = self.request(Method::POST, "v1/objects", &[])?.header(header::CONTENT_TYPE, media_type);
-        self.read(request.body(bytes).timeout(UPLOAD_DEADLINE)).await
+        self.fetch_json(request.body(bytes).timeout(UPLOAD_DEADLINE)).await
     }
 
     /// An image or a piece of audio by its digest, and its media type; none where it is not stored, or larger than so many bytes.
-    pub async fn stored(&self, digest: &str, longest: u64) -> Result<Option<(String, Vec<u8>)>, ClientError> {
+    pub async fn fetch_object(&self, digest: &str, longest: u64) -> Result<Option<(String, Vec<u8>)>, ClientError> {
         let request = self.request(Method::GET, &format!("v1/objects/{digest}"), &[])?.timeout(UPLOAD_DEADLINE);
-        let mut response = match self.accepted(request).await {
+        let mut response = match self.send_checked(request).await {
             Err(ClientError::Refused { status: 404, .. }) => return Ok(None),
             response => response?,
         };
@@ -108,8 +108,8 @@ impl Client {
     }
 
     /// Events as they come; `live` adds what is never stored.
-    pub fn follow(&self, filter: EventFilter, live: bool) -> Follow {
-        Follow::new(self.clone(), filter, live)
+    pub fn follow(&self, filter: EventFilter, live: bool) -> EventFollower {
+        EventFollower::new(self.clone(), filter, live)
     }
 
     /// GET of a path such as `v1/agents`.
@@ -118,25 +118,25 @@ impl Client {
         if let Some(sequence) = self.at_least {
             request = request.header("Kairo-At-Least", sequence);
         }
-        self.answer(request).await
+        self.fetch_answer(request).await
     }
 
     /// GET of what takes long to find out.
     pub async fn get_patiently<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let request = self.request(Method::GET, path, &[])?.timeout(PATIENT_DEADLINE);
-        self.read(request).await
+        self.fetch_json(request).await
     }
 
     /// POST of a JSON body.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
         let request = self.request(Method::POST, path, &[])?.json(body);
-        self.answer(request).await
+        self.fetch_answer(request).await
     }
 
     /// DELETE of a path.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let request = self.request(Method::DELETE, path, &[])?;
-        self.answer(request).await
+        self.fetch_answer(request).await
     }
 
     fn request(&self, method: Method, path: &str, query: &[(&str, String)]) -> Result<RequestBuilder, ClientError> {
@@ -152,26 +152,26 @@ impl Client {
         })
     }
 
-    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
-        self.read(request.timeout(ANSWER_DEADLINE)).await
+    async fn fetch_answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        self.fetch_json(request.timeout(ANSWER_DEADLINE)).await
     }
 
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+    async fn fetch_json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let request = request.header(header::ACCEPT, "application/json");
-        let response = self.accepted(request).await?;
+        let response = self.send_checked(request).await?;
         let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
         serde_json::from_slice(&body).map_err(|error| self.unreadable(error))
     }
 
     /// The response, if it is not an error.
-    async fn accepted(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+    async fn send_checked(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let response = request.send().await.map_err(|source| self.unreachable(source))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let body = response.bytes().await.unwrap_or_default();
-        Err(ClientError::Refused { status: status.as_u16(), problem: Box::new(Problem::read(status, &body)) })
+        Err(ClientError::Refused { status: status.as_u16(), problem: Box::new(Problem::from_response(status, &body)) })
     }
 
     /// An answer of this gateway is not what was expected.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kairo_backup::Place;
+use kairo_backup::BackupLocation;
 use kairo_core::config;
 use kairo_local::free_port;
 use kairo_proto::v1::GetStatusResponse;
@@ -19,7 +19,7 @@ use tokio::{process::Command, time::sleep};
 use crate::{
     Error,
     client::Client,
-    dev::{DataFolder, Machine, Model, Plan, Servers, Signals, first_turn, say, step},
+    dev::{DataFolder, Machine, MachinePlan, Model, ServerPrograms, Signals, first_turn, say, step},
     terminal,
     turn::Ending,
 };
@@ -36,7 +36,7 @@ const PACE: Duration = Duration::from_millis(200);
 const LOG_LINES: usize = 5;
 
 /// The result of the drill, with the times since its beginning.
-struct Drilled {
+struct DrillResult {
     is_proven: bool,
     has_replied: bool,
     to_first_reply: Duration,
@@ -45,14 +45,14 @@ struct Drilled {
 }
 
 /// Plays the drill, and removes all that came of it.
-pub async fn run(place: &Place, json: bool) -> Result<ExitCode, Error> {
+pub async fn run(place: &BackupLocation, json: bool) -> Result<ExitCode, Error> {
     let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;
     let folder = tempfile::Builder::new().prefix("kairo-drill-").tempdir();
     let folder = folder.map_err(Error::file("make a folder in", std::env::temp_dir()))?;
-    let data_folder = DataFolder::take(folder.path())?;
+    let data_folder = DataFolder::acquire(folder.path())?;
     let mut machine = Machine::new(&data_folder)?;
     let drilled = tokio::select! {
-        drilled = drill(&mut machine, &data_folder, place) => drilled,
+        drilled = restore_and_prove(&mut machine, &data_folder, place) => drilled,
         () = signals.next() => Err(Error::Advice("it was ended before it was over".to_owned())),
     };
     if drilled.is_err() {
@@ -60,7 +60,7 @@ pub async fn run(place: &Place, json: bool) -> Result<ExitCode, Error> {
     }
     let stopped = step("stopping", machine.stop(), |()| String::new()).await;
     drop(machine);
-    let Drilled { is_proven, has_replied, to_first_reply, to_read_model, through } = drilled?;
+    let DrillResult { is_proven, has_replied, to_first_reply, to_read_model, through } = drilled?;
     stopped?;
     let [first_reply, read_model] = [to_first_reply, to_read_model].map(|time| time.as_secs_f64());
     if json {
@@ -79,28 +79,32 @@ pub async fn run(place: &Place, json: bool) -> Result<ExitCode, Error> {
     Ok(if is_proven && has_replied { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn drill(machine: &mut Machine, data_folder: &DataFolder, place: &Place) -> Result<Drilled, Error> {
+async fn restore_and_prove(
+    machine: &mut Machine,
+    data_folder: &DataFolder,
+    place: &BackupLocation,
+) -> Result<DrillResult, Error> {
     let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
     let all: BTreeMap<String, String> = config::environment().collect();
-    let servers = Servers::find(&all, &here)?;
-    let environment = handed_on(&all);
+    let servers = ServerPrograms::find(&all, &here)?;
+    let environment = inherited_environment(&all);
     let began = Instant::now();
     let (port, model, backup) = (free_port(None)?, Model::Simulator, Some(place.to_string()));
-    machine.start(&Plan { data_folder, servers, model, port, environment, backup }).await?;
+    machine.start(&MachinePlan { data_folder, servers, model, port, environment, backup }).await?;
     let client = machine.client()?;
     let through = status(&client).await?.stream.map_or(0, |log| log.last_sequence);
-    first_turn::define_agent(&client, AGENT).await?;
-    let replied = step("first reply", first_turn::take(&client, AGENT, MESSAGE), |_| String::new()).await?;
+    first_turn::ensure_agent(&client, AGENT).await?;
+    let replied = step("first reply", first_turn::send_and_wait(&client, AGENT, MESSAGE), |_| String::new()).await?;
     let to_first_reply = began.elapsed();
-    step("read model", follow(&client), |()| String::new()).await?;
+    step("read model", wait_for_read_model(&client), |()| String::new()).await?;
     let to_read_model = began.elapsed();
     let is_proven = step("proof", prove(&client, data_folder), |_| String::new()).await?;
     let has_replied = matches!(replied.1, Some(Ending::Replied { .. }));
-    Ok(Drilled { is_proven, has_replied, to_first_reply, to_read_model, through })
+    Ok(DrillResult { is_proven, has_replied, to_first_reply, to_read_model, through })
 }
 
 /// Returns the variables of the environment that are handed on to the services.
-fn handed_on(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn inherited_environment(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let is_handed_on = |name: &str| HANDED_ON.iter().any(|prefix| name.starts_with(prefix)) || name == "PATH";
     all.iter().filter(|(name, _)| is_handed_on(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -110,7 +114,7 @@ async fn status(client: &Client) -> Result<GetStatusResponse, Error> {
 }
 
 /// Waits until the read model has followed the log to its end.
-async fn follow(client: &Client) -> Result<(), Error> {
+async fn wait_for_read_model(client: &Client) -> Result<(), Error> {
     let deadline = Instant::now() + FOLLOWED_WITHIN;
     while Instant::now() < deadline {
         if status(client).await?.projection.is_some_and(|projection| projection.lag == 0) {
@@ -126,7 +130,7 @@ async fn prove(client: &Client, data_folder: &DataFolder) -> Result<bool, Error>
     let program = std::env::current_exe().map_err(Error::file("find", "this program"))?;
     let mut command = Command::new(&program);
     command.args(["verify", "--all"]).env_remove("KAIRO_API_KEY").kill_on_drop(true);
-    command.env("KAIRO_URL", client.url()).env("KAIRO_KEY_FILE", data_folder.admin_key());
+    command.env("KAIRO_URL", client.url()).env("KAIRO_KEY_FILE", data_folder.admin_key_file());
     let output = command.output().await.map_err(Error::file("run", &program))?;
     if !output.status.success() {
         say(String::from_utf8_lossy(&output.stdout));
@@ -155,7 +159,7 @@ mod tests {
             "PATH",
         ];
         let all = all.into_iter().map(|name| (name.to_owned(), "x".to_owned())).collect();
-        let handed_on: Vec<String> = handed_on(&all).into_keys().collect();
+        let handed_on: Vec<String> = inherited_environment(&all).into_keys().collect();
         assert_eq!(handed_on, ["KAIRO_NATS_SERVER", "KAIRO_PRIVACY__MASTER_KEY", "KAIRO_SIGNING__OLD_KEYS", "PATH"]);
     }
 }

@@ -24,20 +24,20 @@ const KEY_FILE: &str = "admin-key";
 
 /// The address of the `kairo dev` that was started in `dir` or the closest folder above it, else the default.
 pub fn discover(dir: &Path) -> String {
-    published(dir).map_or_else(|| DEFAULT_URL.to_owned(), |(url, _)| url)
+    find_published(dir).map_or_else(|| DEFAULT_URL.to_owned(), |(url, _)| url)
 }
 
 /// The administrator's key of the gateway at `url`, if it belongs to the `kairo dev` that is found from `dir` and runs: where it was
 /// killed, somebody else may listen at its address.
-pub fn key_of(dir: &Path, url: &str) -> Option<Secret> {
-    let (found, data_dir) = published(dir).filter(|(_, data_dir)| DirLock::is_held(&dev_dir(data_dir)))?;
+pub fn admin_key_for(dir: &Path, url: &str) -> Option<Secret> {
+    let (found, data_dir) = find_published(dir).filter(|(_, data_dir)| DirLock::is_held(&dev_dir(data_dir)))?;
     let key = fs::read_to_string(key_file(&data_dir)).ok()?;
     let is_meant = found.trim_end_matches('/') == url.trim_end_matches('/');
     Some(Secret::new(key.trim().to_owned())).filter(|key| is_meant && !key.is_empty())
 }
 
 /// An address, and the data folder in which it is published.
-fn published(dir: &Path) -> Option<(String, PathBuf)> {
+fn find_published(dir: &Path) -> Option<(String, PathBuf)> {
     dir.ancestors().find_map(|dir| {
         let data_dir = dir.join(DATA_DIR);
         let url = fs::read_to_string(url_file(&data_dir)).ok()?.trim().to_owned();
@@ -47,7 +47,7 @@ fn published(dir: &Path) -> Option<(String, PathBuf)> {
 
 /// The administrator's key in a data folder: the one that was given, else the one of before, else a new one. It stays there, for
 /// its owner alone.
-pub fn keep_key(data_dir: &Path, given: Option<&str>) -> Result<Secret, Error> {
+pub fn keep_admin_key(data_dir: &Path, given: Option<&str>) -> Result<Secret, Error> {
     let file = key_file(data_dir);
     let before = match fs::read_to_string(&file) {
         Ok(key) => Some(key.trim().to_owned()).filter(|key| !key.is_empty()),
@@ -59,12 +59,12 @@ pub fn keep_key(data_dir: &Path, given: Option<&str>) -> Result<Secret, Error> {
         None => privacy::encode_key(&privacy::new_key().map_err(Error::file("make a key for", &file))?),
     };
     if before.as_ref() != Some(&key) {
-        write_privately(&file, &key).map_err(Error::file("write", &file))?;
+        write_private_file(&file, &key).map_err(Error::file("write", &file))?;
     }
     Ok(Secret::new(key))
 }
 
-fn write_privately(file: &Path, text: &str) -> io::Result<()> {
+fn write_private_file(file: &Path, text: &str) -> io::Result<()> {
     let partial = file.with_added_extension("partial");
     match fs::remove_file(&partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -77,9 +77,9 @@ fn write_privately(file: &Path, text: &str) -> io::Result<()> {
 
 /// Makes an address known to [`discover`]; it is unknown again when this is dropped.
 #[derive(Debug)]
-pub struct Published(PathBuf);
+pub struct PublishedUrl(PathBuf);
 
-impl Published {
+impl PublishedUrl {
     pub fn new(data_dir: &Path, url: &str) -> io::Result<Self> {
         let file = url_file(data_dir);
         // Renamed into place, so that nobody reads half an address.
@@ -90,7 +90,7 @@ impl Published {
     }
 }
 
-impl Drop for Published {
+impl Drop for PublishedUrl {
     fn drop(&mut self) {
         // Left behind, it leads to an error that says what to do.
         let _ = fs::remove_file(&self.0);
@@ -121,20 +121,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join(DATA_DIR);
         fs::create_dir_all(&data).unwrap();
-        let key = keep_key(&data, None).unwrap();
-        assert_eq!(keep_key(&data, None).unwrap().expose(), key.expose(), "it stays");
+        let key = keep_admin_key(&data, None).unwrap();
+        assert_eq!(keep_admin_key(&data, None).unwrap().expose(), key.expose(), "it stays");
         assert_eq!(key.expose().len(), 64);
         let mode = fs::metadata(data.join(KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
 
-        let found = |url: &str| key_of(&dir.path().join("a"), url).map(|key| key.expose().to_owned());
+        let found = |url: &str| admin_key_for(&dir.path().join("a"), url).map(|key| key.expose().to_owned());
         assert_eq!(found("http://127.0.0.1:1"), None, "no gateway is published");
-        let _published = Published::new(&data, "http://127.0.0.1:1").unwrap();
+        let _published = PublishedUrl::new(&data, "http://127.0.0.1:1").unwrap();
         assert_eq!(found("http://127.0.0.1:1"), None, "it does not run");
         let _running = DirLock::try_acquire(&dev_dir(&data)).unwrap();
         assert_eq!(found("http://127.0.0.1:1/").as_deref(), Some(key.expose()));
         assert_eq!(found("http://127.0.0.1:2"), None, "of another gateway");
-        let given = keep_key(&data, Some("given")).unwrap();
+        let given = keep_admin_key(&data, Some("given")).unwrap();
         assert_eq!(found("http://127.0.0.1:1").as_deref(), Some(given.expose()));
     }
 
@@ -145,7 +145,7 @@ mod tests {
         let data = dir.path().join(DATA_DIR);
         fs::create_dir_all(&deep).unwrap();
         fs::create_dir_all(&data).unwrap();
-        let published = Published::new(&data, "http://127.0.0.1:1").unwrap();
+        let published = PublishedUrl::new(&data, "http://127.0.0.1:1").unwrap();
         assert_eq!(discover(&deep), "http://127.0.0.1:1");
         drop(published);
         assert_eq!(discover(&deep), DEFAULT_URL);

@@ -32,7 +32,7 @@ pub enum Error {
     Damaged(String),
     /// A log from which personal data cannot be removed.
     #[error("{0}")]
-    NotRedacted(#[from] kairo_replay::incident::redacting::Refused),
+    NotRedacted(#[from] kairo_replay::incident::redaction::RedactionError),
     /// There is no server where one is needed.
     #[error(transparent)]
     Unavailable(ClientError),
@@ -53,12 +53,12 @@ impl Error {
     }
 
     /// For `map_err`: a file that the command line names cannot be read.
-    pub(crate) fn unread(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn unreadable(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Usage(format!("cannot read {}: {source}", path.display()))
     }
 
     /// For `map_err`: tells that there is no server from what a server says.
-    pub(crate) fn without_server(self) -> Self {
+    pub(crate) fn into_unavailable(self) -> Self {
         match self {
             Self::Client(error @ ClientError::Unreachable { .. }) => Self::Unavailable(error),
             other => other,
@@ -66,7 +66,7 @@ impl Error {
     }
 
     /// The status that the command ends with.
-    pub(crate) fn status(&self) -> ExitCode {
+    pub(crate) fn exit_status(&self) -> ExitCode {
         match self {
             Self::Usage(_) | Self::Damaged(_) => ExitCode::from(USAGE),
             Self::NotRedacted(_) => ExitCode::from(NOT_REDACTED),

@@ -46,19 +46,19 @@ impl EventLines {
     }
 
     /// All lines of events that are known, in columns that fit them.
-    pub fn lines(events: &[EventJson], width: Option<usize>, zone: TimeZone) -> Vec<String> {
+    pub fn format_all(events: &[EventJson], width: Option<usize>, zone: TimeZone) -> Vec<String> {
         let mut lines = Self { columns: Columns::default(), ..Self::new(None, zone.clone()) };
         for event in events {
-            lines.line(event);
+            lines.format_line(event);
         }
         lines.width = width;
         lines.seen.clear();
-        events.iter().map(|event| lines.line(event)).collect()
+        events.iter().map(|event| lines.format_line(event)).collect()
     }
 
     /// The line of one event; events are to be given in the order of the log.
-    pub fn line(&mut self, event: &EventJson) -> String {
-        let label = Label { place: place(event), type_name: short_type(&event.type_name).to_owned() };
+    pub fn format_line(&mut self, event: &EventJson) -> String {
+        let label = Label { place: event_position(event), type_name: short_type(&event.type_name).to_owned() };
         let cause = event.causation_id.map(|id| self.cause(id)).unwrap_or_default();
         self.columns.widen(&label, &event.subject, &cause);
         let time = event.ts.to_zoned(self.zone.clone()).strftime("%H:%M:%S%.3f").to_string();
@@ -66,12 +66,12 @@ impl EventLines {
         let head = format!(
             "{:>place$}  {time}  {}  {}  {}  ",
             label.place,
-            left(&event.subject, columns.subject),
-            left(&label.type_name, columns.type_name),
-            left(&cause, columns.cause),
+            align_left(&event.subject, columns.subject),
+            align_left(&label.type_name, columns.type_name),
+            align_left(&cause, columns.cause),
             place = columns.place,
         );
-        let says = says(event);
+        let says = event_text(event);
         let line = match self.width {
             None => head + &says,
             Some(width) => {
@@ -109,7 +109,7 @@ impl Columns {
 }
 
 /// Returns the place of the event in the log: its message's sequence, and its position if it is not the first there.
-fn place(event: &EventJson) -> String {
+fn event_position(event: &EventJson) -> String {
     match event.position {
         0 => event.sequence.to_string(),
         position => format!("{}.{position}", event.sequence),
@@ -126,7 +126,7 @@ fn short_type(name: &str) -> &str {
 }
 
 /// Returns what the event says, on one line, and who entered it.
-fn says(event: &EventJson) -> String {
+fn event_text(event: &EventJson) -> String {
     let kind = event.payload.get("type").and_then(Value::as_str).unwrap_or_default();
     // Only where it entered: what the router delivers was entered by the same.
     let entered = event.entered_by.as_ref().filter(|_| event.causation_id.is_none());
@@ -135,13 +135,13 @@ fn says(event: &EventJson) -> String {
     words.split_whitespace().map(printable).collect::<Vec<_>>().join(" ")
 }
 
-fn left(text: &str, width: usize) -> String {
+fn align_left(text: &str, width: usize) -> String {
     pad_str(text, width, console::Alignment::Left, None).into_owned()
 }
 
 /// The text without what could steer a terminal; line ends and tabs stay. Models and tools write what they like.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect()
+    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !can_steer_terminal(c)).collect()
 }
 
 /// The text in one line, as a cell of a table holds it.
@@ -151,12 +151,12 @@ pub fn in_one_line(text: &str) -> String {
 
 /// Returns true if the character could steer a terminal: the control characters of ASCII, those behind it (C1, of which
 /// U+009B begins a sequence as Escape and a bracket do), and those that change the order.
-pub fn steers(c: char) -> bool {
-    c.is_control() || reorders(c)
+pub fn can_steer_terminal(c: char) -> bool {
+    c.is_control() || can_reorder_text(c)
 }
 
 /// Returns true if the character makes a terminal show the text behind it in another order than it was written.
-fn reorders(c: char) -> bool {
+fn can_reorder_text(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_line_points_back_to_the_line_that_caused_it() {
         assert_eq!(
-            EventLines::lines(&turn(), None, TimeZone::UTC),
+            EventLines::format_all(&turn(), None, TimeZone::UTC),
             [
                 "   9  00:00:01.509  kairo.a.b.c  user.message                          What time is it?",
                 "  10  00:00:01.510  kairo.a.b.c  agent.message   <- 9 user.message     What time is it?",
@@ -215,23 +215,23 @@ mod tests {
     fn what_entered_says_who_entered_it_and_what_follows_does_not() {
         let by = |event: EventJson| EventJson { entered_by: Some("api_key:k7\u{1b}".into()), ..event };
         let events: Vec<_> = turn().into_iter().take(2).map(by).collect();
-        let lines = EventLines::lines(&events, None, TimeZone::UTC);
+        let lines = EventLines::format_all(&events, None, TimeZone::UTC);
         assert!(lines[0].ends_with("  [api_key:k7] What time is it?"), "{}", lines[0]);
         assert!(lines[1].ends_with("<- 9 user.message  What time is it?"), "{}", lines[1]);
     }
 
     #[test]
     fn a_cause_outside_the_lines_is_named_by_the_end_of_its_id() {
-        let lines = EventLines::lines(&turn()[1..2], None, TimeZone::UTC);
+        let lines = EventLines::format_all(&turn()[1..2], None, TimeZone::UTC);
         assert!(lines[0].contains("<- …0000005a"), "{}", lines[0]);
     }
 
     #[test]
     fn only_what_an_event_says_is_cut_to_the_screen() {
         let long = event(1, 0, v1::UserMessage::TYPE, None, json!({"text": "ä".repeat(300)}));
-        let whole = EventLines::lines(std::slice::from_ref(&long), None, TimeZone::UTC);
-        let cut = EventLines::lines(std::slice::from_ref(&long), Some(100), TimeZone::UTC);
-        let narrow = EventLines::lines(&[long], Some(10), TimeZone::UTC);
+        let whole = EventLines::format_all(std::slice::from_ref(&long), None, TimeZone::UTC);
+        let cut = EventLines::format_all(std::slice::from_ref(&long), Some(100), TimeZone::UTC);
+        let narrow = EventLines::format_all(&[long], Some(10), TimeZone::UTC);
         assert!(measure_text_width(&whole[0]) > 300);
         assert_eq!(measure_text_width(&cut[0]), 100);
         assert!(narrow[0].contains("user.message"), "{}", narrow[0]);
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn no_text_steers_the_terminal() {
         let event = event(1, 0, "x", None, json!({"text": "a\u{1b}[2J\u{202e}b\nc\u{7}"}));
-        assert!(EventLines::lines(&[event], None, TimeZone::UTC)[0].ends_with("a[2Jb c"));
+        assert!(EventLines::format_all(&[event], None, TimeZone::UTC)[0].ends_with("a[2Jb c"));
     }
 
     #[test]

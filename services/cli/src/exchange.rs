@@ -6,19 +6,19 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    client::{Accepted, Client, ClientError, EventFilter, Follow, NewMessage, Told},
-    question::Question,
-    turn::{Change, Ending, Turn},
+    client::{AcceptedMessage, Client, ClientError, EventFilter, EventFollower, NewMessage, StreamUpdate},
+    question::AgentQuestion,
+    turn::{Ending, TurnChange, TurnTracker},
 };
 
 /// One message and its consequences, from the moment it was accepted.
 pub struct Exchange {
-    pub accepted: Accepted,
+    pub accepted: AcceptedMessage,
     /// Every event since the message, in the order of the log; once it was joined to another turn, that one's.
     pub events: Vec<EventJson>,
-    turn: Turn,
+    turn: TurnTracker,
     client: Client,
-    follow: Follow,
+    follow: EventFollower,
     agent: Option<String>,
     /// True if it may have been said before, so that questions may be answered already.
     again: bool,
@@ -36,7 +36,7 @@ pub enum Update {
     /// An event, the last of [`Exchange::events`].
     Event,
     /// The event that asks the user something; nothing goes on until it is answered.
-    Asked(Question),
+    Asked(AgentQuestion),
     /// The event that ended the turn.
     End(Ending),
 }
@@ -46,7 +46,7 @@ impl Exchange {
     /// before the connection stood nor, if this message was sent before, the reply that came then.
     pub async fn begin(client: &Client, message: &NewMessage) -> Result<Self, ClientError> {
         let accepted = client.send(message).await?;
-        let turn = Turn::new(accepted.correlation_id);
+        let turn = TurnTracker::new(accepted.correlation_id);
         Ok(Self {
             follow: follow(client, accepted.correlation_id, accepted.sequence),
             client: client.clone(),
@@ -64,14 +64,14 @@ impl Exchange {
     pub async fn next(&mut self) -> Result<Update, ClientError> {
         loop {
             match self.follow.next().await? {
-                Told::Event(event) => {
+                StreamUpdate::Event(event) => {
                     let (change, sequence) = (self.turn.observe(&event), event.sequence);
                     self.events.push(*event);
                     match change {
-                        Some(Change::Ended(ending)) => return Ok(Update::End(ending)),
+                        Some(TurnChange::Ended(ending)) => return Ok(Update::End(ending)),
                         // The reply may stand in the very message that says so.
-                        Some(Change::Joined(turn)) => self.follow = follow(&self.client, turn, sequence),
-                        Some(Change::Asked(question)) => {
+                        Some(TurnChange::Joined(turn)) => self.follow = follow(&self.client, turn, sequence),
+                        Some(TurnChange::Asked(question)) => {
                             match self.again && self.is_answered(&question, sequence).await {
                                 true => {}
                                 false => return Ok(Update::Asked(question)),
@@ -81,19 +81,19 @@ impl Exchange {
                     }
                     return Ok(Update::Event);
                 }
-                Told::Live { name, data } if name == "token" => {
+                StreamUpdate::Live { name, data } if name == "token" => {
                     if let Some(token) = self.token(&data) {
                         return Ok(token);
                     }
                 }
-                Told::Live { .. } | Told::TurnStatus(_) => {}
+                StreamUpdate::Live { .. } | StreamUpdate::TurnStatus(_) => {}
             }
         }
     }
 
     /// Returns true if the read model knows an answer to the question at this sequence of the log. If it cannot say,
     /// the question is put again, and the agent refuses an answer too many.
-    async fn is_answered(&self, question: &Question, sequence: u64) -> bool {
+    async fn is_answered(&self, question: &AgentQuestion, sequence: u64) -> bool {
         let agent = Name::parse(&question.agent).ok();
         let filter = EventFilter { agent, after: Some(sequence), ..EventFilter::default() };
         let page = self.client.events(&filter).await;
@@ -103,8 +103,8 @@ impl Exchange {
     /// A piece of this turn's answer, if it continues what was told. Pieces may be lost, and half an answer is worse
     /// than one that comes whole at the end.
     fn token(&mut self, data: &Value) -> Option<Update> {
-        let token = Token::deserialize(data).ok()?;
-        let ours = |token: &Token| {
+        let token = TokenPiece::deserialize(data).ok()?;
+        let ours = |token: &TokenPiece| {
             token.correlation_id.is_none_or(|id| id == self.turn.correlation_id())
                 && (self.agent.is_none() || token.agent == self.agent)
         };
@@ -121,7 +121,7 @@ impl Exchange {
 }
 
 /// Follows a turn from this message of the log on.
-fn follow(client: &Client, correlation: Uuid, from: u64) -> Follow {
+fn follow(client: &Client, correlation: Uuid, from: u64) -> EventFollower {
     let after = Some(from.saturating_sub(1));
     client.follow(EventFilter { correlation: Some(correlation), after, ..EventFilter::default() }, true)
 }
@@ -129,7 +129,7 @@ fn follow(client: &Client, correlation: Uuid, from: u64) -> Follow {
 /// A piece of an answer, as the gateway tells it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Token {
+struct TokenPiece {
     index: u64,
     text: String,
     reasoning: bool,

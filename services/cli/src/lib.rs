@@ -11,15 +11,15 @@ mod asking;
 mod browser;
 pub mod client;
 pub mod commands;
+mod default_tools;
 pub mod dev;
 mod drill;
+mod durations;
 pub mod endpoint;
 mod error;
 pub mod event_lines;
 pub mod example;
 pub mod exchange;
-mod few_tools;
-mod lapse;
 mod models;
 mod objects;
 pub mod order;
@@ -43,7 +43,7 @@ pub use error::Error;
 ///
 /// Exits 1 when something failed and 64 for a command line that cannot be used; commands have statuses of their own.
 pub async fn main() -> ExitCode {
-    let arguments = match commands::Arguments::try_parse() {
+    let arguments = match commands::CliArgs::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
             // Help and version are told in the same way as mistakes.
@@ -57,7 +57,7 @@ pub async fn main() -> ExitCode {
         Err(error) if error.is_closed_output() => ExitCode::SUCCESS,
         Err(error) => {
             terminal::complain(&error);
-            error.status()
+            error.exit_status()
         }
     }
 }

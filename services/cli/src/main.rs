@@ -1,10 +1,10 @@
 use std::process::ExitCode;
 
-use kairo_core::closed;
+use kairo_core::process_protection;
 
 fn main() -> ExitCode {
     // It holds API keys, and with `kairo dev` all that services are given.
-    if let Err(error) = closed::close() {
+    if let Err(error) = process_protection::forbid_dumping() {
         eprintln!("kairo: cannot close itself to other programs of its user: {error}");
         return ExitCode::FAILURE;
     }

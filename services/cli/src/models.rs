@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use kairo_agent_runtime::{AgentRuntimeConfig, ModelsConfig};
 use kairo_core::{
     config::{self, Mistake, Validate},
-    prices::Prices,
+    prices::ModelPrices,
     service::section,
 };
 
@@ -36,7 +36,7 @@ const PRICES: [&str; 2] = ["KAIRO_GATEWAY__PRICES", "KAIRO_GATEWAY__CURRENCY"];
 /// Models to ask
 #[derive(Clone, Debug, Default, Args)]
 #[group(id = "models")]
-pub struct Options {
+pub struct ModelsOptions {
     /// The file that configures the services, and with them the models to ask; without it, KAIRO_CONFIG, and KAIRO_MODELS__…__BASE_URL
     /// in the environment they are those of the `kairo dev` that runs in this folder or one above it
     #[arg(long, value_name = "FILE")]
@@ -46,23 +46,23 @@ pub struct Options {
 /// The part of the services' configuration that concerns models.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Configured {
+pub struct ModelsConfiguration {
     pub agent_runtime: AgentRuntimeConfig,
     pub models: ModelsConfig,
-    pub gateway: Gateway,
+    pub gateway: GatewayPrices,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Gateway {
-    pub prices: Prices,
+pub struct GatewayPrices {
+    pub prices: ModelPrices,
     pub currency: String,
     /// The gateway's other settings, which only the gateway can validate.
     #[serde(flatten)]
     others: Map<String, Value>,
 }
 
-impl Validate for Configured {
+impl Validate for ModelsConfiguration {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         section(&mut mistakes, "agent_runtime", &self.agent_runtime);
@@ -71,17 +71,17 @@ impl Validate for Configured {
     }
 }
 
-impl Options {
+impl ModelsOptions {
     /// Loads the services' configuration. The flag is true if there is a configuration file, or if the environment or a
     /// running `kairo dev` names a model.
     ///
     /// # Errors
     /// Fails if the configuration has mistakes, and lists them all.
-    pub fn load(&self) -> Result<(Configured, bool), Error> {
+    pub fn load(&self) -> Result<(ModelsConfiguration, bool), Error> {
         let mut environment: BTreeMap<String, String> = config::environment().collect();
         let has_file = self.config.is_some() || environment.get("KAIRO_CONFIG").is_some_and(|file| !file.is_empty());
-        let here = if has_file { BTreeMap::new() } else { found(&environment)? };
-        let has_models = has_file || !here.is_empty() || named(&environment, "");
+        let here = if has_file { BTreeMap::new() } else { find_dev_settings(&environment)? };
+        let has_models = has_file || !here.is_empty() || has_model_variable(&environment, "");
         for (name, value) in here {
             environment.entry(name).or_insert(value);
         }
@@ -97,7 +97,7 @@ impl Options {
 }
 
 /// Returns true if a model variable whose name ends with `end` has a value.
-fn named(environment: &BTreeMap<String, String>, end: &str) -> bool {
+fn has_model_variable(environment: &BTreeMap<String, String>, end: &str) -> bool {
     let says = |(name, value): (&String, &String)| {
         let name = name.to_ascii_uppercase();
         name.starts_with(VARIABLES) && name.ends_with(end) && !value.is_empty()
@@ -107,8 +107,8 @@ fn named(environment: &BTreeMap<String, String>, end: &str) -> bool {
 
 /// Finds the settings of the endpoint that the environment names in the way of `kairo dev`, else those that a running
 /// `kairo dev` published in this folder or one above it. Empty if the environment already gives a model's address.
-fn found(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
-    if named(environment, PLACE) {
+fn find_dev_settings(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
+    if has_model_variable(environment, PLACE) {
         return Ok(BTreeMap::new());
     }
     if let Some(settings) = dev::endpoint_settings(environment) {
@@ -121,20 +121,20 @@ fn found(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, Stri
 
 /// Tells commands what a `kairo dev` has for models; nobody is told any more when this is dropped.
 #[derive(Debug)]
-pub struct Published(PathBuf);
+pub struct PublishedModels(PathBuf);
 
-impl Published {
+impl PublishedModels {
     /// Publishes those variables of its services that configure models and their prices.
     pub fn new(data_dir: &Path, settings: &[(String, String)]) -> io::Result<Self> {
         let file = data_dir.join(FILE);
         let told: BTreeMap<&String, String> =
-            settings.iter().filter_map(|(name, value)| Some((name, told(name, value)?))).collect();
+            settings.iter().filter_map(|(name, value)| Some((name, published_value(name, value)?))).collect();
         fs::write(&file, serde_json::to_vec(&told)?)?;
         Ok(Self(file))
     }
 }
 
-impl Drop for Published {
+impl Drop for PublishedModels {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -142,7 +142,7 @@ impl Drop for Published {
 
 /// Returns the value of a variable as published, without secrets; `None` withholds it. An API key is published only as
 /// a reference (`env:` or `file:`).
-fn told(name: &str, value: &str) -> Option<String> {
+fn published_value(name: &str, value: &str) -> Option<String> {
     let upper = name.to_ascii_uppercase();
     let is_of_model = upper.starts_with(VARIABLES) && TOLD.iter().any(|end| upper.ends_with(end));
     if !is_of_model && !PRICES.contains(&upper.as_str()) {
@@ -187,7 +187,7 @@ mod tests {
             ("OPENAI_API_KEY", "hush-hush"),
         ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let published = Published::new(dir.path(), &settings).unwrap();
+        let published = PublishedModels::new(dir.path(), &settings).unwrap();
         let written = fs::read_to_string(dir.path().join(FILE)).unwrap();
         assert!(!written.contains("hush-hush"), "{written}");
         let written: BTreeMap<String, String> = serde_json::from_str(&written).unwrap();

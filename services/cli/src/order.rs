@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{lapse, question::Question, watch};
+use crate::{durations, question::AgentQuestion, watch};
 
 /// Events that bring an order to the agent.
 const TOLD: [&str; 3] = [v1::AgentChoice::TYPE, v1::AgentApproval::TYPE, v1::AgentCommand::TYPE];
@@ -42,9 +42,9 @@ const REFUSALS: [&str; 14] = [
     "team_unchanged",
 ];
 
-/// The event that ends the wait for an [`Order`].
+/// The event that ends the wait for an [`OrderTracker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum AwaitedEvent {
     /// The words of the agent, once it has gone on.
     Words,
     /// The result of the tool that the order became, or let be called.
@@ -60,7 +60,7 @@ pub enum Awaited {
 /// The outcome of an order, or the question that the agent asks first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum OrderOutcome {
     Done {
         text: String,
     },
@@ -69,15 +69,15 @@ pub enum Outcome {
     },
     /// The agent asks something, before it says more.
     Asked {
-        question: Question,
+        question: AgentQuestion,
     },
 }
 
 /// Watches the events that follow from an order. They may be shown to it more than once.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct OrderTracker {
     correlation_id: Uuid,
-    until: Awaited,
+    until: AwaitedEvent,
     failure: Option<String>,
     /// The event that told the agent; what it decided on that is caused by it.
     told: Option<Uuid>,
@@ -88,13 +88,13 @@ pub struct Order {
     calls: BTreeSet<String>,
 }
 
-impl Order {
-    pub fn new(correlation_id: Uuid, until: Awaited) -> Self {
+impl OrderTracker {
+    pub fn new(correlation_id: Uuid, until: AwaitedEvent) -> Self {
         Self { correlation_id, until, failure: None, told: None, turn: None, calls: BTreeSet::new() }
     }
 
     /// Looks at the next event; `Some` when it ended the order. Events of other orders are passed over.
-    pub fn observe(&mut self, event: &EventJson) -> Option<Outcome> {
+    pub fn observe(&mut self, event: &EventJson) -> Option<OrderOutcome> {
         let own = event.correlation_id == self.correlation_id;
         let type_name = event.type_name.as_str();
         if own && TOLD.contains(&type_name) {
@@ -107,39 +107,43 @@ impl Order {
         }
         let text = event.text().to_owned();
         match type_name {
-            v1::UserMessageUndelivered::TYPE if own => Some(Outcome::Failed { reason: text }),
-            v1::AgentFailed::TYPE if own || self.is_its_turn(event) => self.failed(event, text),
+            v1::UserMessageUndelivered::TYPE if own => Some(OrderOutcome::Failed { reason: text }),
+            v1::AgentFailed::TYPE if own || self.is_its_turn(event) => self.observe_failure(event, text),
             v1::ToolResult::TYPE if flag(event, "late") => None,
             v1::ToolResult::TYPE if self.ends_with_result() && (own || self.is_its_call(event)) => {
                 match flag(event, "ok") {
-                    true => Some(Outcome::Done { text }),
-                    false => Some(Outcome::Failed { reason: text }),
+                    true => Some(OrderOutcome::Done { text }),
+                    false => Some(OrderOutcome::Failed { reason: text }),
                 }
             }
             // What was allowed was not called after all, or is the agent's own to do.
-            v1::ChainStepEnded::TYPE if decided && self.until == Awaited::Result => {
+            v1::ChainStepEnded::TYPE if decided && self.until == AwaitedEvent::Result => {
                 let done = event.payload.get("outcome").and_then(Value::as_str) == Some(StepState::Done.as_str());
-                let told = effect_in_words(event);
-                Some(if done { Outcome::Done { text: told } } else { Outcome::Failed { reason: told } })
+                let told = describe_effect(event);
+                Some(if done { OrderOutcome::Done { text: told } } else { OrderOutcome::Failed { reason: told } })
             }
-            v1::ChainStepEnded::TYPE if decided && self.until == Awaited::End => {
-                Some(Outcome::Done { text: effect_in_words(event) })
+            v1::ChainStepEnded::TYPE if decided && self.until == AwaitedEvent::End => {
+                Some(OrderOutcome::Done { text: describe_effect(event) })
             }
-            v1::AgentAction::TYPE if decided && self.until == Awaited::Result && !event.is_final_reply() => {
+            v1::AgentAction::TYPE if decided && self.until == AwaitedEvent::Result && !event.is_final_reply() => {
                 self.calls.insert(event.event_id.to_string());
                 None
             }
-            effect if decided && self.until == Awaited::Effect && EFFECTS.contains(&effect) => {
-                Some(Outcome::Done { text: effect_in_words(event) })
+            effect if decided && self.until == AwaitedEvent::Effect && EFFECTS.contains(&effect) => {
+                Some(OrderOutcome::Done { text: describe_effect(event) })
             }
-            _ if decided && self.until == Awaited::Decision => Some(Outcome::Done { text: effect_in_words(event) }),
-            _ if self.until == Awaited::Words && (own || self.is_its_turn(event)) => self.words(event, text),
+            _ if decided && self.until == AwaitedEvent::Decision => {
+                Some(OrderOutcome::Done { text: describe_effect(event) })
+            }
+            _ if self.until == AwaitedEvent::Words && (own || self.is_its_turn(event)) => {
+                self.observe_reply(event, text)
+            }
             _ => None,
         }
     }
 
     fn ends_with_result(&self) -> bool {
-        matches!(self.until, Awaited::Result | Awaited::End)
+        matches!(self.until, AwaitedEvent::Result | AwaitedEvent::End)
     }
 
     fn is_its_turn(&self, event: &EventJson) -> bool {
@@ -150,23 +154,23 @@ impl Order {
         event.payload.get("action_id").and_then(Value::as_str).is_some_and(|action| self.calls.contains(action))
     }
 
-    fn words(&mut self, event: &EventJson, text: String) -> Option<Outcome> {
-        if let Some(question) = Question::of(event) {
-            return Some(Outcome::Asked { question });
+    fn observe_reply(&mut self, event: &EventJson, text: String) -> Option<OrderOutcome> {
+        if let Some(question) = AgentQuestion::from_event(event) {
+            return Some(OrderOutcome::Asked { question });
         }
         event.is_final_reply().then(|| {
             let failure = self.failure.take();
             match event.tells_of_failure(failure.is_some()) {
-                true => Outcome::Failed { reason: failure.unwrap_or(text) },
-                false => Outcome::Done { text },
+                true => OrderOutcome::Failed { reason: failure.unwrap_or(text) },
+                false => OrderOutcome::Done { text },
             }
         })
     }
 
-    fn failed(&mut self, event: &EventJson, text: String) -> Option<Outcome> {
+    fn observe_failure(&mut self, event: &EventJson, text: String) -> Option<OrderOutcome> {
         let kind = event.payload.get("kind").and_then(Value::as_str).unwrap_or_default();
         if REFUSALS.contains(&kind) {
-            return Some(Outcome::Failed { reason: text });
+            return Some(OrderOutcome::Failed { reason: text });
         }
         self.failure = (!flag(event, "retried")).then_some(text);
         None
@@ -174,7 +178,7 @@ impl Order {
 }
 
 /// Describes the agent's own reaction to an order, in words.
-fn effect_in_words(event: &EventJson) -> String {
+fn describe_effect(event: &EventJson) -> String {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let next = match text("next_at") {
         "" => String::new(),
@@ -200,21 +204,21 @@ fn effect_in_words(event: &EventJson) -> String {
 }
 
 /// The result of an order in words: how the process or the action ended that was to be stopped.
-pub fn in_words(result: &str) -> String {
+pub fn describe_result(result: &str) -> String {
     let Ok(told) = serde_json::from_str::<Value>(result) else { return result.to_owned() };
     let text = |name: &str| told.get(name).and_then(Value::as_str);
     let number = |name: &str| told.get(name).and_then(Value::as_i64);
     if let (Some(process), Some(outcome)) = (text("process_id"), text("outcome")) {
         let program = watch::program_name(text("program").unwrap_or("process"));
-        let how = watch::how(outcome, number("code"), number("signal"), text("reason").unwrap_or_default());
-        let ran = number("ran_ms").and_then(|ran| u64::try_from(ran / 1_000).ok()).map(lapse::short);
+        let how = watch::describe_end(outcome, number("code"), number("signal"), text("reason").unwrap_or_default());
+        let ran = number("ran_ms").and_then(|ran| u64::try_from(ran / 1_000).ok()).map(durations::format_seconds);
         let ran = ran.map(|ran| format!(" after {ran}")).unwrap_or_default();
-        return format!("{program} ({}){ran}: {how}", watch::short(process));
+        return format!("{program} ({}){ran}: {how}", watch::short_id(process));
     }
     if let (Some(action), Some(tool), Some(status)) = (text("action_id"), text("tool"), text("status")) {
         let why = told.pointer("/error/message").and_then(Value::as_str);
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        return format!("{tool} ({}) {status}{why}", watch::short(action));
+        return format!("{tool} ({}) {status}{why}", watch::short_id(action));
     }
     result.to_owned()
 }
@@ -239,8 +243,8 @@ mod tests {
         .unwrap()
     }
 
-    fn outcome(awaited: Awaited, events: &[EventJson]) -> Option<Outcome> {
-        let mut order = Order::new(Uuid::from_u128(1), awaited);
+    fn outcome(awaited: AwaitedEvent, events: &[EventJson]) -> Option<OrderOutcome> {
+        let mut order = OrderTracker::new(Uuid::from_u128(1), awaited);
         events.iter().find_map(|event| order.observe(event))
     }
 
@@ -255,20 +259,20 @@ mod tests {
     #[test]
     fn a_verdict_ends_with_the_words_of_the_agent_and_an_order_with_its_result() {
         let result = event(v1::ToolResult::TYPE, json!({"ok": true, "text": "{}"}));
-        let done = |text: &str| Some(Outcome::Done { text: text.into() });
-        assert_eq!(outcome(Awaited::Words, &[result.clone(), say()]), done("going on"));
-        assert_eq!(outcome(Awaited::Result, &[say(), result]), done("{}"));
+        let done = |text: &str| Some(OrderOutcome::Done { text: text.into() });
+        assert_eq!(outcome(AwaitedEvent::Words, &[result.clone(), say()]), done("going on"));
+        assert_eq!(outcome(AwaitedEvent::Result, &[say(), result]), done("{}"));
         let gone = event(v1::ToolResult::TYPE, json!({"ok": false, "text": "not_found: no such action"}));
         assert_eq!(
-            outcome(Awaited::Result, &[gone]),
-            Some(Outcome::Failed { reason: "not_found: no such action".into() })
+            outcome(AwaitedEvent::Result, &[gone]),
+            Some(OrderOutcome::Failed { reason: "not_found: no such action".into() })
         );
     }
 
     #[test]
     fn what_was_stopped_is_told_in_words() {
         let id = "1f0c2ab4-0000-0000-0000-000000000001";
-        let told = |value: Value| in_words(&value.to_string());
+        let told = |value: Value| describe_result(&value.to_string());
         let process = json!({
             "process_id": id, "program": "/bin/sh", "status": "ended", "outcome": "canceled", "reason": "on request",
             "ran_ms": 65_000, "stdout": "x",
@@ -281,18 +285,21 @@ mod tests {
         assert_eq!(told(action), "http.get (1f0c2ab4) canceled: on request");
         let over = json!({"action_id": id, "tool": "http.get", "status": "ended already", "ok": true});
         assert_eq!(told(over), "http.get (1f0c2ab4) ended already");
-        assert_eq!((in_words("{\"n\":1}"), in_words("noted")), ("{\"n\":1}".to_owned(), "noted".to_owned()));
+        assert_eq!(
+            (describe_result("{\"n\":1}"), describe_result("noted")),
+            ("{\"n\":1}".to_owned(), "noted".to_owned())
+        );
     }
 
     #[test]
     fn a_refusal_ends_it_at_once_and_other_failures_with_the_turn() {
-        let refused = Some(Outcome::Failed { reason: "not_in_doubt: no".into() });
-        assert_eq!(outcome(Awaited::Words, &[failed("not_in_doubt")]), refused);
-        assert_eq!(outcome(Awaited::Words, &[failed("model_timeout")]), None);
-        let failure = Some(Outcome::Failed { reason: "model_timeout: no".into() });
+        let refused = Some(OrderOutcome::Failed { reason: "not_in_doubt: no".into() });
+        assert_eq!(outcome(AwaitedEvent::Words, &[failed("not_in_doubt")]), refused);
+        assert_eq!(outcome(AwaitedEvent::Words, &[failed("model_timeout")]), None);
+        let failure = Some(OrderOutcome::Failed { reason: "model_timeout: no".into() });
         let mut told = say();
         told.payload["failure"] = json!("model_timeout");
-        assert_eq!(outcome(Awaited::Words, &[failed("model_timeout"), told]), failure);
+        assert_eq!(outcome(AwaitedEvent::Words, &[failed("model_timeout"), told]), failure);
     }
 
     /// An event of the message's turn that goes on, decided because the agent was told.
@@ -310,14 +317,14 @@ mod tests {
         let matched = decided(v1::ThreadMatched::TYPE, json!({"thread_id": "dinner"}));
         let words = EventJson { correlation_id: Uuid::from_u128(2), causation_id: None, ..say() };
         let others = EventJson { correlation_id: Uuid::from_u128(3), ..words.clone() };
-        let done = Some(Outcome::Done { text: "going on".into() });
-        assert_eq!(outcome(Awaited::Words, &[words.clone(), told(), others, matched.clone()]), None);
-        assert_eq!(outcome(Awaited::Words, &[told(), told(), matched.clone(), words]), done);
+        let done = Some(OrderOutcome::Done { text: "going on".into() });
+        assert_eq!(outcome(AwaitedEvent::Words, &[words.clone(), told(), others, matched.clone()]), None);
+        assert_eq!(outcome(AwaitedEvent::Words, &[told(), told(), matched.clone(), words]), done);
         let asked = decided(v1::ApprovalRequested::TYPE, json!({"tool": "email.send", "arguments": "{}"}));
-        assert!(matches!(outcome(Awaited::Words, &[told(), matched, asked]), Some(Outcome::Asked { .. })));
+        assert!(matches!(outcome(AwaitedEvent::Words, &[told(), matched, asked]), Some(OrderOutcome::Asked { .. })));
         let refused = event(v1::AgentFailed::TYPE, json!({"kind": "unknown_offer", "text": "unknown_offer: none"}));
-        let refusal = Some(Outcome::Failed { reason: "unknown_offer: none".into() });
-        assert_eq!(outcome(Awaited::Words, &[told(), refused]), refusal);
+        let refusal = Some(OrderOutcome::Failed { reason: "unknown_offer: none".into() });
+        assert_eq!(outcome(AwaitedEvent::Words, &[told(), refused]), refusal);
     }
 
     #[test]
@@ -327,33 +334,36 @@ mod tests {
             correlation_id: Uuid::from_u128(2),
             ..event(v1::ToolResult::TYPE, json!({"action_id": Uuid::from_u128(action), "ok": true, "text": "sent"}))
         };
-        let done = Some(Outcome::Done { text: "sent".into() });
-        assert_eq!(outcome(Awaited::Result, &[told(), call.clone(), result(7)]), None);
-        assert_eq!(outcome(Awaited::Result, &[told(), call, result(9)]), done);
+        let done = Some(OrderOutcome::Done { text: "sent".into() });
+        assert_eq!(outcome(AwaitedEvent::Result, &[told(), call.clone(), result(7)]), None);
+        assert_eq!(outcome(AwaitedEvent::Result, &[told(), call, result(9)]), done);
         let failed = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "failed", "reason": "no such tool"}));
         let reason = "the step ended: failed: no such tool".to_owned();
-        assert_eq!(outcome(Awaited::Result, &[told(), failed]), Some(Outcome::Failed { reason }));
+        assert_eq!(outcome(AwaitedEvent::Result, &[told(), failed]), Some(OrderOutcome::Failed { reason }));
     }
 
     #[test]
     fn a_cancel_ends_with_its_result_or_with_the_end_of_what_waited_for_consent() {
         let result = event(v1::ToolResult::TYPE, json!({"ok": true, "text": "{}"}));
-        assert_eq!(outcome(Awaited::End, &[told(), result]), Some(Outcome::Done { text: "{}".into() }));
+        assert_eq!(outcome(AwaitedEvent::End, &[told(), result]), Some(OrderOutcome::Done { text: "{}".into() }));
         let stopped = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "stopped", "reason": "ann canceled it"}));
-        let done = Some(Outcome::Done { text: "the step ended: stopped: ann canceled it".into() });
-        assert_eq!(outcome(Awaited::End, &[told(), stopped]), done);
+        let done = Some(OrderOutcome::Done { text: "the step ended: stopped: ann canceled it".into() });
+        assert_eq!(outcome(AwaitedEvent::End, &[told(), stopped]), done);
     }
 
     #[test]
     fn a_refusal_of_consent_ends_with_whatever_is_decided_on_it() {
         let thought = decided(v1::AgentThought::TYPE, json!({"text": "then not"}));
-        let done = Some(Outcome::Done { text: "the agent was told, and goes on".into() });
-        assert_eq!(outcome(Awaited::Decision, &[told(), thought]), done);
+        let done = Some(OrderOutcome::Done { text: "the agent was told, and goes on".into() });
+        assert_eq!(outcome(AwaitedEvent::Decision, &[told(), thought]), done);
         let ended = decided(v1::ChainEnded::TYPE, json!({"outcome": "failed", "reason": "ann rejected it"}));
-        let done = Some(Outcome::Done { text: "the chain ended: failed: ann rejected it".into() });
-        assert_eq!(outcome(Awaited::Decision, &[told(), ended]), done);
+        let done = Some(OrderOutcome::Done { text: "the chain ended: failed: ann rejected it".into() });
+        assert_eq!(outcome(AwaitedEvent::Decision, &[told(), ended]), done);
         let reason = "not_in_doubt: no".to_owned();
-        assert_eq!(outcome(Awaited::Decision, &[told(), failed("not_in_doubt")]), Some(Outcome::Failed { reason }));
+        assert_eq!(
+            outcome(AwaitedEvent::Decision, &[told(), failed("not_in_doubt")]),
+            Some(OrderOutcome::Failed { reason })
+        );
     }
 
     #[test]
@@ -385,20 +395,20 @@ mod tests {
             ),
         ] {
             let effect = decided(type_name, payload);
-            let done = Some(Outcome::Done { text: words.to_owned() });
-            assert_eq!(outcome(Awaited::Effect, &[told(), effect.clone()]), done);
-            assert_eq!(outcome(Awaited::Effect, &[effect]), None, "it may have another cause");
+            let done = Some(OrderOutcome::Done { text: words.to_owned() });
+            assert_eq!(outcome(AwaitedEvent::Effect, &[told(), effect.clone()]), done);
+            assert_eq!(outcome(AwaitedEvent::Effect, &[effect]), None, "it may have another cause");
         }
         for kind in
             ["unknown_chain", "unknown_task", "unknown_thread", "unknown_team", "team_over_budget", "team_unchanged"]
         {
             let reason = format!("{kind}: no");
-            assert_eq!(outcome(Awaited::Effect, &[told(), failed(kind)]), Some(Outcome::Failed { reason }));
+            assert_eq!(outcome(AwaitedEvent::Effect, &[told(), failed(kind)]), Some(OrderOutcome::Failed { reason }));
         }
     }
 
     #[test]
     fn other_orders_are_passed_over() {
-        assert_eq!(Order::new(Uuid::from_u128(2), Awaited::Words).observe(&say()), None);
+        assert_eq!(OrderTracker::new(Uuid::from_u128(2), AwaitedEvent::Words).observe(&say()), None);
     }
 }

@@ -4,7 +4,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use kairo_proto::{time, v1::Json};
 use serde_json::Value;
 
-use crate::lapse;
+use crate::durations;
 
 /// A time, where the row has one.
 pub fn time(field: Option<prost_types::Timestamp>) -> Option<Timestamp> {
@@ -12,17 +12,17 @@ pub fn time(field: Option<prost_types::Timestamp>) -> Option<Timestamp> {
 }
 
 /// A time for people; nothing where the row has none.
-pub fn at(field: Option<prost_types::Timestamp>, zone: &TimeZone) -> String {
+pub fn format_time(field: Option<prost_types::Timestamp>, zone: &TimeZone) -> String {
     time(field).map(|time| time.to_zoned(zone.clone()).strftime("%F %T").to_string()).unwrap_or_default()
 }
 
 /// Returns the time from `begun` to `ended`, or to `now` if it has not ended; `None` if it has not begun.
-pub fn took(
+pub fn format_elapsed(
     begun: Option<prost_types::Timestamp>,
     ended: Option<prost_types::Timestamp>,
     now: Timestamp,
 ) -> Option<String> {
-    time(begun).map(|begun| lapse::between(begun, time(ended).unwrap_or(now)))
+    time(begun).map(|begun| durations::format_between(begun, time(ended).unwrap_or(now)))
 }
 
 /// JSON as it is written.
@@ -46,8 +46,8 @@ mod tests {
         let row: kairo_proto::v1::FiringRow =
             serde_json::from_value(json!({"fired_at": "2026-01-08T00:09:00.5+01:00"})).unwrap();
         assert_eq!(time(row.fired_at).unwrap().to_string(), "2026-01-07T23:09:00.5Z");
-        assert_eq!(at(row.fired_at, &TimeZone::UTC), "2026-01-07 23:09:00");
-        assert_eq!((time(row.due_at), at(row.due_at, &TimeZone::UTC)), (None, String::new()));
+        assert_eq!(format_time(row.fired_at, &TimeZone::UTC), "2026-01-07 23:09:00");
+        assert_eq!((time(row.due_at), format_time(row.due_at, &TimeZone::UTC)), (None, String::new()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use kairo_core::{
-    config::{self, Loaded, Mistake, Secret, Validate},
+    config::{self, LoadedConfig, Mistake, Secret, Validate},
     privacy, sealing,
 };
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const SIGNING_FILE: &str = "dev/signing-key";
 /// The part of the services' configuration that the command reads.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Settings {
+struct SecretKeySettings {
     agent_runtime: AgentRuntime,
 }
 
@@ -40,56 +40,56 @@ struct AgentRuntime {
     others: Map<String, Value>,
 }
 
-impl Validate for Settings {
+impl Validate for SecretKeySettings {
     fn mistakes(&self) -> Vec<Mistake> {
         Vec::new()
     }
 }
 
 /// The key that the environment, the configuration or a `kairo dev` has.
-pub fn find() -> Result<sealing::Key, Error> {
+pub fn find() -> Result<sealing::SealingKey, Error> {
     let named = std::env::var(VARIABLE).ok().filter(|key| !key.trim().is_empty());
     if let Some(key) = named {
-        return read(&key, VARIABLE);
+        return parse_key(&key, VARIABLE);
     }
-    let Loaded::<Settings> { config: settings, .. } = config::load(Vec::new(), config::environment())
+    let LoadedConfig::<SecretKeySettings> { config: settings, .. } = config::load(Vec::new(), config::environment())
         .map_err(|error| Error::Advice(format!("the configuration cannot be read: {error}")))?;
     if !settings.agent_runtime.secret_key.is_empty() {
-        return read(settings.agent_runtime.secret_key.expose(), "agent_runtime.secret_key");
+        return parse_key(settings.agent_runtime.secret_key.expose(), "agent_runtime.secret_key");
     }
     let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
     let kept = here.ancestors().find_map(|dir| fs::read_to_string(dir.join(DATA_DIR).join(FILE)).ok());
     let key = kept.ok_or_else(|| {
         Error::Advice(format!("no key is known: set {VARIABLE} to the one that agent-runtime has as secret_key"))
     })?;
-    read(&key, "the secret-key of kairo dev")
+    parse_key(&key, "the secret-key of kairo dev")
 }
 
-fn read(key: &str, what: &str) -> Result<sealing::Key, Error> {
-    sealing::key(key).map_err(|error| Error::Advice(format!("{what} is no key: {error}")))
+fn parse_key(key: &str, what: &str) -> Result<sealing::SealingKey, Error> {
+    sealing::parse_key(key).map_err(|error| Error::Advice(format!("{what} is no key: {error}")))
 }
 
 /// The key in this data folder, made when there is none. It outlives a fresh start, like the log's copies elsewhere that
 /// only it opens.
-pub fn kept(data_dir: &Path) -> Result<String, Error> {
-    kept_in(data_dir.join(FILE))
+pub fn load_or_create(data_dir: &Path) -> Result<String, Error> {
+    load_or_create_file(data_dir.join(FILE))
 }
 
 /// The master key in this data folder, in the same way.
-pub fn master_kept(data_dir: &Path) -> Result<String, Error> {
-    kept_in(data_dir.join(MASTER_FILE))
+pub fn load_or_create_master(data_dir: &Path) -> Result<String, Error> {
+    load_or_create_file(data_dir.join(MASTER_FILE))
 }
 
 /// The gateway's signing key in this data folder, in the same way.
-pub fn signing_kept(data_dir: &Path) -> Result<String, Error> {
-    kept_in(data_dir.join(SIGNING_FILE))
+pub fn load_or_create_signing(data_dir: &Path) -> Result<String, Error> {
+    load_or_create_file(data_dir.join(SIGNING_FILE))
 }
 
-fn kept_in(file: PathBuf) -> Result<String, Error> {
+fn load_or_create_file(file: PathBuf) -> Result<String, Error> {
     match fs::read_to_string(&file) {
         Ok(key) => {
             let key = key.trim().to_owned();
-            read(&key, &file.display().to_string())?;
+            parse_key(&key, &file.display().to_string())?;
             Ok(key)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -113,13 +113,13 @@ mod tests {
     fn the_key_of_a_folder_is_made_once_and_nobody_elses_to_read() {
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join("dev")).unwrap();
-        let key = kept(data.path()).unwrap();
-        assert_eq!(kept(data.path()).unwrap(), key);
-        sealing::key(&key).unwrap();
+        let key = load_or_create(data.path()).unwrap();
+        assert_eq!(load_or_create(data.path()).unwrap(), key);
+        sealing::parse_key(&key).unwrap();
         let mode = fs::metadata(data.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         fs::write(data.path().join(FILE), "hunter2").unwrap();
-        assert!(!kept(data.path()).unwrap_err().to_string().contains("hunter2"));
+        assert!(!load_or_create(data.path()).unwrap_err().to_string().contains("hunter2"));
     }
 
     #[test]
@@ -129,14 +129,14 @@ mod tests {
         let text = format!("[agent_runtime]\nmax_steps = 3\nsecret_key = \"{key}\"\n[models.heavy]\nmodel = \"x\"\n");
         fs::write(file.path(), text).unwrap();
         let environment = [("KAIRO_CONFIG".to_owned(), file.path().display().to_string())];
-        let settings: Settings = config::load(Vec::new(), environment).unwrap().config;
+        let settings: SecretKeySettings = config::load(Vec::new(), environment).unwrap().config;
         assert_eq!(settings.agent_runtime.secret_key.expose(), key);
         let environment = [
             ("KAIRO_AGENT_RUNTIME__SECRET_KEY".to_owned(), key.clone()),
             ("KAIRO_AGENT_RUNTIME__MODEL_TRIES".to_owned(), "2".to_owned()),
             ("KAIRO_NATS__URL".to_owned(), "nats://x".to_owned()),
         ];
-        let settings: Settings = config::load(Vec::new(), environment).unwrap().config;
+        let settings: SecretKeySettings = config::load(Vec::new(), environment).unwrap().config;
         assert_eq!(settings.agent_runtime.secret_key.expose(), key);
     }
 }

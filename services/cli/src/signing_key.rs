@@ -57,8 +57,8 @@ pub fn make(path: &Path) -> Result<PathBuf, Error> {
 /// Fails if `reference` holds no key; the error does not quote its content.
 pub fn sign(reference: &str, text: impl FnOnce(&str) -> String) -> Result<(String, String), Error> {
     let der = match reference.strip_prefix("env:") {
-        Some(name) => std::env::var(name).ok().and_then(|text| within(&text, "PRIVATE KEY")),
-        None => within(&contents(Path::new(reference.strip_prefix("file:").unwrap_or(reference)))?, "PRIVATE KEY"),
+        Some(name) => std::env::var(name).ok().and_then(|text| decode_pem(&text, "PRIVATE KEY")),
+        None => decode_pem(&contents(Path::new(reference.strip_prefix("file:").unwrap_or(reference)))?, "PRIVATE KEY"),
     };
     let pair = der.and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).ok());
     let pair = pair.ok_or_else(|| wrong(reference, "an Ed25519 key, PKCS #8 in PEM"))?;
@@ -72,15 +72,15 @@ impl PublicKey {
     ///
     /// # Errors
     /// Fails if the file cannot be read or holds no public key.
-    pub fn of_file(path: &Path) -> Result<Self, Error> {
-        let der = within(&contents(path)?, "PUBLIC KEY").unwrap_or_default();
+    pub fn from_file(path: &Path) -> Result<Self, Error> {
+        let der = decode_pem(&contents(path)?, "PUBLIC KEY").unwrap_or_default();
         let key = der.strip_prefix(PUBLIC).filter(|key| key.len() == 32);
         let key = key.map(|key| Self(key.to_vec()));
         key.ok_or_else(|| wrong(&path.display().to_string(), "an Ed25519 public key in PEM"))
     }
 
     /// One in base64, such as a checkpoint names; any bytes may be one.
-    pub fn of_text(text: &str) -> Self {
+    pub fn from_base64(text: &str) -> Self {
         Self(BASE64.decode(text.as_bytes()).unwrap_or_default())
     }
 
@@ -101,7 +101,7 @@ fn contents(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(Error::file("read", path))
 }
 
-fn within(text: &str, what: &str) -> Option<Vec<u8>> {
+fn decode_pem(text: &str, what: &str) -> Option<Vec<u8>> {
     let (begin, end) = (format!("-----BEGIN {what}-----"), format!("-----END {what}-----"));
     let within = text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end));
     let within: Option<String> = within.map(|(within, _)| within.split_whitespace().collect());
@@ -122,13 +122,13 @@ mod tests {
     fn what_one_key_has_signed_no_other_has_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
-        let keys = [&one, &other].map(|path| PublicKey::of_file(&make(path).unwrap()).unwrap());
+        let keys = [&one, &other].map(|path| PublicKey::from_file(&make(path).unwrap()).unwrap());
         assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(make(&one).is_err(), "a key is never written over");
         let reference = format!("file:{}", one.display());
         let (signature, public) = sign(&reference, |public| format!("text {public}")).unwrap();
         let text = format!("text {public}");
-        assert_eq!(PublicKey::of_text(&public), keys[0]);
+        assert_eq!(PublicKey::from_base64(&public), keys[0]);
         assert!(keys[0].has_signed(&text, &signature) && !keys[1].has_signed(&text, &signature));
         assert!(!keys[0].has_signed("text", &signature) && !keys[0].has_signed(&text, ""));
     }
@@ -138,12 +138,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         fs::write(&path, "hunter2").unwrap();
-        let told = [sign(path.to_str().unwrap(), str::to_owned).unwrap_err(), PublicKey::of_file(&path).unwrap_err()];
+        let told = [sign(path.to_str().unwrap(), str::to_owned).unwrap_err(), PublicKey::from_file(&path).unwrap_err()];
         assert!(told.iter().all(|error| matches!(error, Error::Usage(_)) && !error.to_string().contains("hunter2")));
         let public = make(&folder.path().join("made")).unwrap();
         assert!(
             sign(public.to_str().unwrap(), str::to_owned).is_err()
-                && PublicKey::of_file(&folder.path().join("made")).is_err()
+                && PublicKey::from_file(&folder.path().join("made")).is_err()
         );
     }
 }

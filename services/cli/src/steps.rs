@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kairo_proto::v1::{ChainRow, ChainStepRow};
 use kairo_proto::words::{ChainOrigin, StepState};
 
-use crate::{event_lines::printable, rows, watch::short};
+use crate::{event_lines::printable, rows, watch::short_id};
 
 /// Columns of what a step was given and of what came of it; lines are cut to the screen besides.
 const PARAMS: usize = 60;
@@ -14,7 +14,7 @@ const SAYS: usize = 100;
 const PLAN: usize = 20;
 
 /// The chain's head, its plan, and a line for each step; those of a group stand on a branch of their own.
-pub fn tree(chain: &ChainRow, now: Timestamp) -> Vec<String> {
+pub fn format_chain(chain: &ChainRow, now: Timestamp) -> Vec<String> {
     let mut lines = vec![head(chain, now)];
     let plan = printable(&chain.plan);
     let plan: Vec<&str> = plan.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
@@ -40,17 +40,17 @@ pub fn tree(chain: &ChainRow, now: Timestamp) -> Vec<String> {
 }
 
 fn head(chain: &ChainRow, now: Timestamp) -> String {
-    let took = rows::took(chain.started_at, chain.ended_at, now).unwrap_or_default();
+    let took = rows::format_elapsed(chain.started_at, chain.ended_at, now).unwrap_or_default();
     let how = match (&chain.outcome, chain.reason.as_deref().unwrap_or_default()) {
         (None, _) => format!("runs for {took}"),
         (Some(outcome), "") => format!("{outcome} after {took}"),
         (Some(outcome), reason) => format!("{outcome} after {took}: {}", one_line(reason)),
     };
-    format!("chain {} (of a {}) {how}", short(&chain.chain_id), of(chain))
+    format!("chain {} (of a {}) {how}", short_id(&chain.chain_id), describe_origin(chain))
 }
 
 /// Returns the origin of a chain, in words.
-fn of(chain: &ChainRow) -> &str {
+fn describe_origin(chain: &ChainRow) -> &str {
     match chain.origin_word() {
         ChainOrigin::Calls => "model's calls",
         _ => &chain.origin,
@@ -58,7 +58,7 @@ fn of(chain: &ChainRow) -> &str {
 }
 
 fn line(step: &ChainStepRow, now: Timestamp) -> String {
-    let took = rows::took(step.begun_at, step.ended_at, now).map(|took| format!(" {took}"));
+    let took = rows::format_elapsed(step.begun_at, step.ended_at, now).map(|took| format!(" {took}"));
     let params = match rows::text(step.filled.as_ref().or(step.params.as_ref())) {
         "{}" | "null" => String::new(),
         params => format!(" {}", truncate_str(&one_line(params), PARAMS, "…")),
@@ -124,7 +124,7 @@ mod tests {
     fn a_chain_is_a_tree_in_which_parallel_steps_are_a_branch() {
         let now = "2026-01-01T00:01:05Z".parse().unwrap();
         assert_eq!(
-            tree(&chain(), now),
+            format_chain(&chain(), now),
             [
                 "chain 1f0c2ab4 (of a plan) runs for 1m 5s",
                 "│  1. Look",
@@ -144,7 +144,7 @@ mod tests {
         chain.ended_at = chain.started_at.map(|time| prost_types::Timestamp { seconds: time.seconds + 9, ..time });
         (chain.outcome, chain.reason) = (Some("broken".into()), Some("nothing\nis urgent".into()));
         chain.plan = "x\n".repeat(30);
-        let lines = tree(&chain, "2026-01-01T00:01:05Z".parse().unwrap());
+        let lines = format_chain(&chain, "2026-01-01T00:01:05Z".parse().unwrap());
         assert_eq!(lines[0], "chain 1f0c2ab4 (of a plan) broken after 9s: nothing is urgent");
         assert_eq!(lines[PLAN + 1], "│  … and 10 more lines");
     }

@@ -11,7 +11,7 @@ use console::{AnsiCodeIterator, Term, truncate_str};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::event_lines::{EventLines, printable, steers};
+use crate::event_lines::{EventLines, can_steer_terminal, printable};
 
 /// The width of standard output; `None` if it is not a terminal, so that files and pipes get whole lines.
 pub fn width() -> Option<usize> {
@@ -47,7 +47,7 @@ pub fn piece(text: &str) -> io::Result<()> {
 
 /// Writes a value as one line of JSON, in which what could steer a terminal is escaped: whoever reads it as JSON reads the same.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
-    line(escaped(&serde_json::to_string(value)?))
+    line(escape_json(&serde_json::to_string(value)?))
 }
 
 /// Says on standard error what is wrong, in words that others may have a part in. That nobody can read it is no reason to end.
@@ -72,8 +72,8 @@ fn is_colour(code: &str) -> bool {
 }
 
 /// JSON in which no character could steer a terminal. Such stand in strings alone: elsewhere JSON has none but line ends.
-fn escaped(json: &str) -> Cow<'_, str> {
-    let steers = |c: char| steers(c) && !matches!(c, '\n' | '\r' | '\t');
+fn escape_json(json: &str) -> Cow<'_, str> {
+    let steers = |c: char| can_steer_terminal(c) && !matches!(c, '\n' | '\r' | '\t');
     if !json.contains(steers) {
         return Cow::Borrowed(json);
     }
@@ -88,12 +88,12 @@ fn escaped(json: &str) -> Cow<'_, str> {
 }
 
 /// A document of JSON on its way to standard output. Each piece that is written is whole characters, as those of `write!` are.
-pub struct Document<W>(pub W);
+pub struct JsonOutput<W>(pub W);
 
-impl<W: Write> Write for Document<W> {
+impl<W: Write> Write for JsonOutput<W> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         match std::str::from_utf8(piece) {
-            Ok(text) => self.0.write_all(escaped(text).as_bytes())?,
+            Ok(text) => self.0.write_all(escape_json(text).as_bytes())?,
             Err(_) => self.0.write_all(piece)?,
         }
         Ok(piece.len())
@@ -114,7 +114,7 @@ mod tests {
     /// All that could steer a terminal, and sequences that do.
     fn steering() -> Vec<String> {
         let characters = (0..=0x9f).chain(0x202a..=0x202e).chain(0x2066..=0x2069).filter_map(char::from_u32);
-        let alone = characters.filter(|&c| steers(c) && !matches!(c, '\n' | '\t' | '\r')).map(String::from);
+        let alone = characters.filter(|&c| can_steer_terminal(c) && !matches!(c, '\n' | '\t' | '\r')).map(String::from);
         let sequences = [
             "\u{1b}[2J",
             "\u{9b}2J",
@@ -133,13 +133,13 @@ mod tests {
         for text in steering() {
             let mut value = json!({ "a": [format!("ü{text}"), { "x": text }] });
             value[format!("a{text}b").as_str()] = json!(1);
-            let written = escaped(&value.to_string()).into_owned();
-            assert!(!written.contains(steers), "{text:?}: {written:?}");
+            let written = escape_json(&value.to_string()).into_owned();
+            assert!(!written.contains(can_steer_terminal), "{text:?}: {written:?}");
             assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value, "{text:?}");
-            let mut document = Document(Vec::new());
+            let mut document = JsonOutput(Vec::new());
             write!(document, "{{\n  \"a\": {value}\n}}").unwrap();
             let document = String::from_utf8(document.0).unwrap();
-            assert!(!document.contains(|c| steers(c) && c != '\n'), "{document:?}");
+            assert!(!document.contains(|c| can_steer_terminal(c) && c != '\n'), "{document:?}");
             assert_eq!(serde_json::from_str::<Value>(&document).unwrap(), json!({ "a": value }));
         }
     }
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(harmless(&format!("{coloured}\tand\n")), format!("{coloured}\tand\n"));
         for text in steering() {
             let shown = harmless(&format!("a{text}b"));
-            assert!(!shown.contains(steers), "{text:?}: {shown:?}");
+            assert!(!shown.contains(can_steer_terminal), "{text:?}: {shown:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::question::Question;
+use crate::question::AgentQuestion;
 
 /// The end of a turn, or the question that holds it up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,28 +19,28 @@ pub enum Ending {
     /// There was no agent to give the message to.
     Undelivered { reason: String },
     /// The turn has not ended: the agent goes on when this is answered.
-    Asked { question: Question },
+    Asked { question: AgentQuestion },
 }
 
 /// The change that an event makes to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TurnChange {
     /// It ended.
     Ended(Ending),
     /// It became part of the turn with this correlation id, which answers for both and is watched from here on.
     Joined(Uuid),
     /// It goes on when this is answered.
-    Asked(Question),
+    Asked(AgentQuestion),
 }
 
 /// Watches the events of one turn for its end.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct TurnTracker {
     correlation_id: Uuid,
     failure: Option<String>,
 }
 
-impl Turn {
+impl TurnTracker {
     /// The turn that the message with this correlation id began.
     pub fn new(correlation_id: Uuid) -> Self {
         Self { correlation_id, failure: None }
@@ -53,27 +53,29 @@ impl Turn {
 
     /// Looks at the next event; `Some` when it changed what becomes of the turn. Events of other turns are passed over,
     /// also of one that the agent took up by itself, later, on what this one began.
-    pub fn observe(&mut self, event: &EventJson) -> Option<Change> {
+    pub fn observe(&mut self, event: &EventJson) -> Option<TurnChange> {
         if event.correlation_id != self.correlation_id {
             return None;
         }
         let text = event.text().to_owned();
         match event.type_name.as_str() {
-            v1::UserMessageUndelivered::TYPE => Some(Change::Ended(Ending::Undelivered { reason: text })),
+            v1::UserMessageUndelivered::TYPE => Some(TurnChange::Ended(Ending::Undelivered { reason: text })),
             v1::AgentJoined::TYPE => {
                 let into = event.payload.get("into_correlation_id").and_then(Value::as_str);
                 self.correlation_id = into.and_then(|id| Uuid::parse_str(id).ok())?;
-                Some(Change::Joined(self.correlation_id))
+                Some(TurnChange::Joined(self.correlation_id))
             }
             v1::AgentFailed::TYPE => {
                 let retried = event.payload.get("retried").and_then(Value::as_bool).unwrap_or_default();
                 self.failure = (!retried).then_some(text);
                 None
             }
-            v1::ThreadSuggested::TYPE | v1::ApprovalRequested::TYPE => Question::of(event).map(Change::Asked),
-            _ if event.is_final_reply() && !is_unasked(event) => {
+            v1::ThreadSuggested::TYPE | v1::ApprovalRequested::TYPE => {
+                AgentQuestion::from_event(event).map(TurnChange::Asked)
+            }
+            _ if event.is_final_reply() && !is_unsolicited(event) => {
                 let failure = self.failure.take();
-                Some(Change::Ended(match event.tells_of_failure(failure.is_some()) {
+                Some(TurnChange::Ended(match event.tells_of_failure(failure.is_some()) {
                     true => Ending::Failed { reply: text, reason: failure.unwrap_or(event.failure().to_owned()) },
                     false => Ending::Replied { reply: text },
                 }))
@@ -85,7 +87,7 @@ impl Turn {
 
 /// Returns true if the agent speaks unprompted, for example to report that a process has ended or to say what a task
 /// calls for: it answers no message.
-pub fn is_unasked(event: &EventJson) -> bool {
+pub fn is_unsolicited(event: &EventJson) -> bool {
     is_say(event) && event.payload.get("message_id").and_then(Value::as_str).unwrap_or_default().is_empty()
 }
 
@@ -119,10 +121,10 @@ mod tests {
     }
 
     fn ending(events: &[EventJson]) -> Option<Ending> {
-        let mut turn = Turn::new(Uuid::from_u128(1));
+        let mut turn = TurnTracker::new(Uuid::from_u128(1));
         events.iter().find_map(|event| match turn.observe(event)? {
-            Change::Ended(ending) => Some(ending),
-            Change::Joined(_) | Change::Asked(_) => None,
+            TurnChange::Ended(ending) => Some(ending),
+            TurnChange::Joined(_) | TurnChange::Asked(_) => None,
         })
     }
 
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn other_turns_are_passed_over() {
-        let mut turn = Turn::new(Uuid::from_u128(2));
+        let mut turn = TurnTracker::new(Uuid::from_u128(2));
         assert_eq!(turn.observe(&say("noon", true)), None);
     }
 
@@ -164,15 +166,15 @@ mod tests {
     fn what_an_agent_says_by_itself_ends_no_turn() {
         let mut unasked = say("the process has ended", true);
         unasked.payload["message_id"] = json!("");
-        assert!(is_unasked(&unasked) && !is_unasked(&say("noon", true)));
+        assert!(is_unsolicited(&unasked) && !is_unsolicited(&say("noon", true)));
         assert_eq!(ending(&[unasked, say("noon", true)]), Some(Ending::Replied { reply: "noon".into() }));
     }
 
     #[test]
     fn a_question_ends_no_turn() {
         let suggested = event(v1::ThreadSuggested::TYPE, json!({"action": "suggest_new", "reason": "another matter"}));
-        let mut turn = Turn::new(Uuid::from_u128(1));
-        assert!(matches!(turn.observe(&suggested), Some(Change::Asked(question)) if question.agent == "a"));
+        let mut turn = TurnTracker::new(Uuid::from_u128(1));
+        assert!(matches!(turn.observe(&suggested), Some(TurnChange::Asked(question)) if question.agent == "a"));
         assert_eq!(ending(&[suggested, say("noon", true)]), Some(Ending::Replied { reply: "noon".into() }));
     }
 
@@ -181,9 +183,9 @@ mod tests {
         let into = Uuid::from_u128(7);
         let joined = event(v1::AgentJoined::TYPE, json!({"text": "", "into_correlation_id": into}));
         let reply = EventJson { correlation_id: into, ..say("both", true) };
-        let mut turn = Turn::new(Uuid::from_u128(1));
-        assert_eq!(turn.observe(&joined), Some(Change::Joined(into)));
+        let mut turn = TurnTracker::new(Uuid::from_u128(1));
+        assert_eq!(turn.observe(&joined), Some(TurnChange::Joined(into)));
         assert_eq!(turn.observe(&say("noon", true)), None);
-        assert_eq!(turn.observe(&reply), Some(Change::Ended(Ending::Replied { reply: "both".into() })));
+        assert_eq!(turn.observe(&reply), Some(TurnChange::Ended(Ending::Replied { reply: "both".into() })));
     }
 }

@@ -4,8 +4,8 @@
 //! often they are told.
 
 mod action;
-mod doing;
 mod happening;
+mod in_flight;
 mod output;
 mod picture;
 mod process;
@@ -13,9 +13,9 @@ mod report;
 mod screen;
 
 pub use action::Action;
-pub use happening::{Happening, Kind, Place, short};
-pub use output::{Line, Output, Stream};
+pub use happening::{EventPosition, Happening, HappeningKind, short_id};
+pub use output::{OutputLine, OutputStream, ProcessOutput};
 pub use picture::{News, Picture};
-pub use process::{Ended, Process, Written, how, program_name};
+pub use process::{AgentProcess, ProcessEnd, ProcessLine, describe_end, program_name};
 pub use report::report;
 pub use screen::Screen;

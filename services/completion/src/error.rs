@@ -1,9 +1,9 @@
 //! Errors of endpoints: classified by HTTP status first, by body second, whatever its form.
 
 mod body;
-mod classify;
-mod context;
-mod refused;
+mod classification;
+mod context_overflow;
+mod refused_feature;
 mod retry_after;
 mod words;
 
@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use kairo_proto::v1::CompletionError;
 use serde_json::Value;
 
-use self::{body::Said, context::Overflow};
-pub use self::{refused::Refused, words::words_of};
+use self::{body::ErrorBody, context_overflow::Overflow};
+pub use self::{refused_feature::RefusedFeature, words::readable_text};
 
 /// The kind of failure of a model call. Each kind has one policy, which `docs/endpoints.md` describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub struct ModelError {
     /// Tokens that the endpoint takes in a minute, if the request by itself is more: to wait is of no use.
     pub minute_tokens: Option<u64>,
     /// The feature of the request that the endpoint refuses: without it, it may answer.
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedFeature>,
     /// The answer ended without any sign that it was whole.
     pub is_unmarked_end: bool,
 }
@@ -115,19 +115,19 @@ impl From<ModelError> for CompletionError {
 
 /// Reads the error from an HTTP answer that is no success. `headers` are pairs of a name in lower case and a value;
 /// `now` is the time at which it came, which dates within it are compared with.
-pub fn of_http<'h>(
+pub fn from_http<'h>(
     status: u16,
     headers: impl IntoIterator<Item = (&'h str, &'h str)>,
     body: &[u8],
     now: Option<Timestamp>,
 ) -> ModelError {
-    let said = Said::of_bytes(body);
+    let said = ErrorBody::from_bytes(body);
     let headers: Vec<_> = headers.into_iter().collect();
-    let mut error = of(status, &said);
+    let mut error = error_from_body(status, &said);
     if error.kind.is_transient() {
-        error.retry_after_ms = retry_after::of_headers(&headers, now).or(error.retry_after_ms);
+        error.retry_after_ms = retry_after::from_headers(&headers, now).or(error.retry_after_ms);
     }
-    let reason = words::reason_of(status);
+    let reason = words::status_reason(status);
     error.message = match said.message.is_empty() {
         true => format!("the endpoint answered {status}{reason}"),
         false => format!("the endpoint answered {status}{reason}: {}", said.message),
@@ -136,21 +136,21 @@ pub fn of_http<'h>(
 }
 
 /// The error within an answer that was to be a success; none where it is not one.
-pub(crate) fn in_band(value: &Value, event: &str) -> Option<ModelError> {
-    let said = Said::in_band(value, event)?;
-    let mut error = of(0, &said);
+pub(crate) fn in_band_error(value: &Value, event: &str) -> Option<ModelError> {
+    let said = ErrorBody::find_in_band(value, event)?;
+    let mut error = error_from_body(0, &said);
     let message = if said.message.is_empty() { "no reason is given" } else { &said.message };
     error.message = format!("the endpoint broke off: {message}");
     Some(error)
 }
 
-fn of(status: u16, said: &Said) -> ModelError {
-    let overflow = context::overflow(said);
-    let kind = classify::kind(status, said, &overflow);
+fn error_from_body(status: u16, said: &ErrorBody) -> ModelError {
+    let overflow = context_overflow::overflow(said);
+    let kind = classification::kind(status, said, &overflow);
     let mut error = ModelError::new(kind, String::new());
     error.status = if status == 0 { said.status } else { status };
     if kind.is_transient() {
-        error.retry_after_ms = retry_after::of_body(said);
+        error.retry_after_ms = retry_after::from_body(said);
     }
     if let Overflow::Request { limit, .. } = overflow {
         error.context_tokens = limit.filter(|_| kind == ErrorKind::ContextTooLong);
@@ -160,10 +160,10 @@ fn of(status: u16, said: &Said) -> ModelError {
             limit.filter(|limit| kind == ErrorKind::RateLimited && asked.is_some_and(|asked| asked > *limit));
     }
     if matches!(kind, ErrorKind::SchemaRefused | ErrorKind::Refused | ErrorKind::NotFound) {
-        error.refused = refused::of(said);
+        error.refused = refused_feature::find(said);
     } else if kind == ErrorKind::Unavailable {
         // llama.cpp answers 500 where a chat template refuses a conversation.
-        error.refused = refused::of(said).filter(Refused::is_form);
+        error.refused = refused_feature::find(said).filter(RefusedFeature::is_form);
     }
     error
 }

@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use crate::{
     answer::{
+        call_ids::CallIds,
         ending::Finish,
-        growing::{Growing, Progress},
-        ids::Ids,
-        thinking::Added,
+        growing_answer::{GrowingAnswer, ReadProgress},
+        reasoning_splitter::AddedText,
     },
-    error::{ErrorKind, ModelError, in_band},
-    offered::Offered,
+    error::{ErrorKind, ModelError, in_band_error},
+    offered_tools::OfferedTools,
     wire::frames::{Frame, Frames},
-    written::Holding,
+    written_calls::CallHoldback,
 };
 
 /// Settings for reading answers of one model.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ReaderSettings {
     /// True if its answers begin within a block of reasoning that the prompt has opened.
     pub thinks_first: bool,
     /// Most bytes kept of the reasoning of one answer; and, each for itself, of the fields that are passed back.
@@ -35,7 +35,7 @@ pub struct Settings {
     pub taken_ids: BTreeSet<String>,
 }
 
-impl Default for Settings {
+impl Default for ReaderSettings {
     fn default() -> Self {
         Self {
             thinks_first: false,
@@ -50,7 +50,7 @@ impl Default for Settings {
 
 /// The reason no more bytes come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum StreamEnd {
     /// The endpoint has closed its answer.
     Closed,
     /// The connection broke, for this reason.
@@ -59,12 +59,12 @@ pub enum End {
 
 /// Reads one answer: a stream or a whole, whichever comes.
 #[derive(Debug)]
-pub struct Reader {
-    settings: Settings,
-    offered: Offered,
+pub struct AnswerReader {
+    settings: ReaderSettings,
+    offered: OfferedTools,
     frames: Frames,
-    growing: Growing,
-    holding: Holding,
+    growing: GrowingAnswer,
+    holding: CallHoldback,
     bytes: usize,
     /// Pieces that may be part of an answer.
     pieces: u64,
@@ -74,11 +74,11 @@ pub struct Reader {
     is_whole: bool,
 }
 
-impl Reader {
-    pub fn new(settings: Settings, offered: Offered) -> Self {
+impl AnswerReader {
+    pub fn new(settings: ReaderSettings, offered: OfferedTools) -> Self {
         Self {
-            growing: Growing::new(settings.thinks_first, settings.max_reasoning_bytes),
-            holding: Holding::new(&offered),
+            growing: GrowingAnswer::new(settings.thinks_first, settings.max_reasoning_bytes),
+            holding: CallHoldback::new(&offered),
             settings,
             offered,
             frames: Frames::default(),
@@ -93,33 +93,33 @@ impl Reader {
     ///
     /// # Errors
     /// If the endpoint sends an error instead of an answer, or this is no answer. There is nothing more to read then.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Added, ModelError> {
+    pub fn read(&mut self, bytes: &[u8]) -> Result<AddedText, ModelError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > self.settings.max_answer_bytes {
-            return Err(self.too_long());
+            return Err(self.too_long_error());
         }
-        let frames = self.frames.take(bytes).map_err(|_| self.too_long())?;
-        self.take_frames(frames)
+        let frames = self.frames.read(bytes).map_err(|_| self.too_long_error())?;
+        self.read_frames(frames)
     }
 
-    fn take_frames(&mut self, frames: Vec<Frame>) -> Result<Added, ModelError> {
-        let mut added = Added::default();
+    fn read_frames(&mut self, frames: Vec<Frame>) -> Result<AddedText, ModelError> {
+        let mut added = AddedText::default();
         for frame in frames {
             match frame {
                 _ if self.is_done => {}
                 Frame::Done => self.is_done = true,
-                Frame::Json { value, event } => self.take_value(&value, &event, &mut added)?,
+                Frame::Json { value, event } => self.read_value(&value, &event, &mut added)?,
                 Frame::Garbled(text) => {
                     let start: String = text.chars().take(100).collect();
-                    return Err(malformed(format!("the answer is no JSON: {start}")));
+                    return Err(malformed_answer(format!("the answer is no JSON: {start}")));
                 }
             }
         }
         Ok(added)
     }
 
-    fn take_value(&mut self, value: &Value, event: &str, added: &mut Added) -> Result<(), ModelError> {
-        if let Some(error) = in_band(value, event) {
+    fn read_value(&mut self, value: &Value, event: &str, added: &mut AddedText) -> Result<(), ModelError> {
+        if let Some(error) = in_band_error(value, event) {
             return Err(error);
         }
         if let Value::Array(values) = value {
@@ -127,7 +127,7 @@ impl Reader {
             return values
                 .iter()
                 .filter(|value| value.is_object())
-                .try_for_each(|value| self.take_value(value, event, added));
+                .try_for_each(|value| self.read_value(value, event, added));
         }
         if !value.is_object() {
             return Ok(());
@@ -140,9 +140,9 @@ impl Reader {
             choices.into_iter().flatten().any(|choice| choice.get("message").is_some_and(Value::is_object));
         let counts = value.get("usage").and_then(Value::as_object).is_some_and(|usage| !usage.is_empty());
         self.is_whole |= has_message || !is_answer && choices.is_some() && counts;
-        let more = self.growing.take(value, &self.offered);
+        let more = self.growing.add_chunk(value, &self.offered);
         added.reasoning.push_str(&more.reasoning);
-        added.text.push_str(&self.holding.take(&more.text));
+        added.text.push_str(&self.holding.filter(&more.text));
         Ok(())
     }
 
@@ -157,12 +157,12 @@ impl Reader {
     }
 
     /// A number that grows with what arrives of an answer, comments and pings aside. 0 as long as nothing has.
-    pub fn arrived(&self) -> u64 {
+    pub fn activity_count(&self) -> u64 {
         self.pieces.saturating_add(self.frames.document_bytes())
     }
 
     /// Returns how much of the answer has arrived.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &ReadProgress {
         self.growing.progress()
     }
 
@@ -170,35 +170,39 @@ impl Reader {
     ///
     /// # Errors
     /// If what came is no answer, or a part of one at best.
-    pub fn finish(mut self, end: &End) -> Result<(Completion, Added), ModelError> {
+    pub fn finish(mut self, end: &StreamEnd) -> Result<(Completion, AddedText), ModelError> {
         let frames = self.frames.finish();
         // Of a connection that broke, the last piece may be half of one.
-        let added = match (self.take_frames(frames), end) {
+        let added = match (self.read_frames(frames), end) {
             (Ok(added), _) => added,
             (Err(error), _) if self.is_finished() || error.kind != ErrorKind::MalformedAnswer => {
-                self.unless_finished(error)?
+                self.tolerate_after_finish(error)?
             }
-            (Err(_), End::Broken(cause)) => return Err(self.broken(cause)),
-            (Err(error), End::Closed) => return Err(error),
+            (Err(_), StreamEnd::Broken(cause)) => return Err(self.broken_error(cause)),
+            (Err(error), StreamEnd::Closed) => return Err(error),
         };
         self.check(end)?;
-        let ids = Ids::new(self.settings.seed, self.settings.taken_ids);
+        let ids = CallIds::new(self.settings.seed, self.settings.taken_ids);
         let (completion, rest) = self.growing.finish(&self.offered, ids);
         let mut held = self.holding.finish();
         held.insert_str(0, &added.text);
         // Calls that were written as words are nothing to be shown.
         let is_called = !completion.tool_calls.is_empty() && !completion.text.trim_end().ends_with(held.trim());
         let text = if is_called { String::new() } else { held + &rest.text };
-        Ok((completion, Added { text, reasoning: added.reasoning + &rest.reasoning }))
+        Ok((completion, AddedText { text, reasoning: added.reasoning + &rest.reasoning }))
     }
 
     /// Rubbish behind the end of an answer is nothing; an error is one wherever it stands.
-    fn unless_finished(&self, error: ModelError) -> Result<Added, ModelError> {
-        if self.is_finished() && error.kind == ErrorKind::MalformedAnswer { Ok(Added::default()) } else { Err(error) }
+    fn tolerate_after_finish(&self, error: ModelError) -> Result<AddedText, ModelError> {
+        if self.is_finished() && error.kind == ErrorKind::MalformedAnswer {
+            Ok(AddedText::default())
+        } else {
+            Err(error)
+        }
     }
 
     /// Checks that what came is a whole answer.
-    fn check(&self, end: &End) -> Result<(), ModelError> {
+    fn check(&self, end: &StreamEnd) -> Result<(), ModelError> {
         match self.growing.finish_kind() {
             Finish::Failed => {
                 let reason = self.growing.reason();
@@ -208,7 +212,7 @@ impl Reader {
                 ));
             }
             Finish::Garbled => {
-                return Err(malformed(format!(
+                return Err(malformed_answer(format!(
                     "the model wrote a call that its server cannot read ({})",
                     self.growing.reason()
                 )));
@@ -219,35 +223,38 @@ impl Reader {
             return Ok(());
         }
         match end {
-            End::Broken(cause) => Err(self.broken(cause)),
-            End::Closed if self.pieces == 0 => Err(self.nothing()),
-            End::Closed if self.is_whole || self.settings.takes_unmarked_end && self.growing.says_anything() => Ok(()),
-            End::Closed => {
-                Err(ModelError { is_unmarked_end: true, ..malformed("the answer broke off before its end".to_owned()) })
+            StreamEnd::Broken(cause) => Err(self.broken_error(cause)),
+            StreamEnd::Closed if self.pieces == 0 => Err(self.no_answer_error()),
+            StreamEnd::Closed if self.is_whole || self.settings.takes_unmarked_end && self.growing.says_anything() => {
+                Ok(())
             }
+            StreamEnd::Closed => Err(ModelError {
+                is_unmarked_end: true,
+                ..malformed_answer("the answer broke off before its end".to_owned())
+            }),
         }
     }
 
-    fn broken(&self, cause: &str) -> ModelError {
+    fn broken_error(&self, cause: &str) -> ModelError {
         match self.pieces {
             0 => ModelError::new(ErrorKind::Unavailable, format!("the connection broke before the answer: {cause}")),
-            _ => malformed(format!("the answer broke off before its end: {cause}")),
+            _ => malformed_answer(format!("the answer broke off before its end: {cause}")),
         }
     }
 
     /// Nothing of what came was an answer.
-    fn nothing(&self) -> ModelError {
-        match crate::error::words_of(self.frames.stray()) {
-            words if words.is_empty() => malformed("the answer is empty".to_owned()),
-            words => malformed(format!("the endpoint answered with something else: {words}")),
+    fn no_answer_error(&self) -> ModelError {
+        match crate::error::readable_text(self.frames.stray()) {
+            words if words.is_empty() => malformed_answer("the answer is empty".to_owned()),
+            words => malformed_answer(format!("the endpoint answered with something else: {words}")),
         }
     }
 
-    fn too_long(&self) -> ModelError {
-        malformed(format!("the answer is longer than {} bytes", self.settings.max_answer_bytes))
+    fn too_long_error(&self) -> ModelError {
+        malformed_answer(format!("the answer is longer than {} bytes", self.settings.max_answer_bytes))
     }
 }
 
-fn malformed(message: String) -> ModelError {
+fn malformed_answer(message: String) -> ModelError {
     ModelError::new(ErrorKind::MalformedAnswer, message)
 }

@@ -6,22 +6,22 @@ use kairo_proto::v1::Completion;
 use serde_json::{Value, json};
 
 use super::{
-    End, Offered, Reader, Settings,
+    AnswerReader, OfferedTools, ReaderSettings, StreamEnd,
     error::{ErrorKind, ModelError},
 };
 
-fn offered() -> Offered {
+fn offered() -> OfferedTools {
     let names = ["tools.now", "tools.date_calc", "memory.append"];
-    Offered::new(names.map(|name| (name, name.replace('.', "__"), "{}")))
+    OfferedTools::new(names.map(|name| (name, name.replace('.', "__"), "{}")))
 }
 
 /// Reads an answer in pieces of so many bytes; what was shown of it goes with it.
-fn read_by(bytes: &[u8], size: usize, end: &End) -> Result<(Completion, String), ModelError> {
-    let settings = Settings { seed: "request".into(), ..Settings::default() };
-    let mut reader = Reader::new(settings, offered());
+fn read_by(bytes: &[u8], size: usize, end: &StreamEnd) -> Result<(Completion, String), ModelError> {
+    let settings = ReaderSettings { seed: "request".into(), ..ReaderSettings::default() };
+    let mut reader = AnswerReader::new(settings, offered());
     let mut shown = String::new();
     for piece in bytes.chunks(size) {
-        shown.push_str(&reader.take(piece)?.text);
+        shown.push_str(&reader.read(piece)?.text);
     }
     let (completion, rest) = reader.finish(end)?;
     Ok((completion, shown + &rest.text))
@@ -29,9 +29,9 @@ fn read_by(bytes: &[u8], size: usize, end: &End) -> Result<(Completion, String),
 
 /// The same wherever the bytes are cut.
 fn read(bytes: &[u8]) -> Result<Completion, ModelError> {
-    let whole = read_by(bytes, usize::MAX, &End::Closed);
+    let whole = read_by(bytes, usize::MAX, &StreamEnd::Closed);
     for size in [1, 2, 5, 64] {
-        assert_eq!(read_by(bytes, size, &End::Closed), whole, "by {size}");
+        assert_eq!(read_by(bytes, size, &StreamEnd::Closed), whole, "by {size}");
     }
     let (completion, shown) = whole?;
     assert_eq!(shown.trim(), completion.text.trim(), "what was shown is what was said");
@@ -198,7 +198,7 @@ fn errors_within_answers_and_half_answers_are_no_answers() {
 #[test]
 fn a_broken_connection_is_told_from_an_end() {
     let half = format!("data: {}\n\ndata: {{\"choi", chunk(json!({ "content": "Half" }), Value::Null));
-    let broken = End::Broken("reset".into());
+    let broken = StreamEnd::Broken("reset".into());
     let error = read_by(half.as_bytes(), 7, &broken).unwrap_err();
     assert_eq!((error.kind, error.is_unmarked_end), (ErrorKind::MalformedAnswer, false));
     assert!(error.message.contains("reset"));
@@ -207,16 +207,22 @@ fn a_broken_connection_is_told_from_an_end() {
     assert_eq!(read_by(&finished, 7, &broken).unwrap().0.text, "All.");
     // One that never marks its end is believed once that is known.
     let unmarked = format!("data: {}\n\n", chunk(json!({ "content": "All." }), Value::Null));
-    assert!(read_by(unmarked.as_bytes(), 7, &End::Closed).unwrap_err().is_unmarked_end);
-    let mut reader = Reader::new(Settings { takes_unmarked_end: true, ..Settings::default() }, Offered::default());
-    reader.take(unmarked.as_bytes()).unwrap();
-    assert_eq!(reader.finish(&End::Closed).unwrap().0.text, "All.");
+    assert!(read_by(unmarked.as_bytes(), 7, &StreamEnd::Closed).unwrap_err().is_unmarked_end);
+    let mut reader = AnswerReader::new(
+        ReaderSettings { takes_unmarked_end: true, ..ReaderSettings::default() },
+        OfferedTools::default(),
+    );
+    reader.read(unmarked.as_bytes()).unwrap();
+    assert_eq!(reader.finish(&StreamEnd::Closed).unwrap().0.text, "All.");
 }
 
 #[test]
 fn what_is_too_long_is_an_error_and_no_memory() {
-    let mut reader = Reader::new(Settings { max_answer_bytes: 100, ..Settings::default() }, Offered::default());
-    let taken = (0..100).map(|_| reader.take(b"data: {\"choices\":[]}\n\n")).find_map(Result::err);
+    let mut reader = AnswerReader::new(
+        ReaderSettings { max_answer_bytes: 100, ..ReaderSettings::default() },
+        OfferedTools::default(),
+    );
+    let taken = (0..100).map(|_| reader.read(b"data: {\"choices\":[]}\n\n")).find_map(Result::err);
     assert!(taken.unwrap().message.contains("longer than 100 bytes"));
 }
 
@@ -299,20 +305,20 @@ fn reasoning_is_told_apart_and_kept_up_to_its_bound() {
         let completion = whole(message.clone());
         assert_eq!((completion.reasoning.as_str(), completion.text.as_str()), ("hm", "Hello"), "{message}");
     }
-    let settings = Settings { max_reasoning_bytes: 16, ..Settings::default() };
-    let mut reader = Reader::new(settings, Offered::default());
+    let settings = ReaderSettings { max_reasoning_bytes: 16, ..ReaderSettings::default() };
+    let mut reader = AnswerReader::new(settings, OfferedTools::default());
     let delta = |text: &str| chunk(json!({ "reasoning_content": text }), Value::Null);
-    reader.take(&stream(&[delta("fifteen bytes. "), delta("größer"), delta("!")])).unwrap();
-    assert_eq!(reader.finish(&End::Closed).unwrap().0.reasoning, "fifteen bytes. g… (8 bytes left out)");
+    reader.read(&stream(&[delta("fifteen bytes. "), delta("größer"), delta("!")])).unwrap();
+    assert_eq!(reader.finish(&StreamEnd::Closed).unwrap().0.reasoning, "fifteen bytes. g… (8 bytes left out)");
 }
 
 #[test]
 fn what_has_arrived_is_counted_and_pings_are_none() {
-    let mut reader = Reader::new(Settings::default(), offered());
-    reader.take(b": ping\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n").unwrap();
-    assert_eq!(reader.arrived(), 0);
+    let mut reader = AnswerReader::new(ReaderSettings::default(), offered());
+    reader.read(b": ping\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n").unwrap();
+    assert_eq!(reader.activity_count(), 0);
     reader
-        .take(&stream(&[
+        .read(&stream(&[
             chunk(json!({ "content": "né" }), Value::Null),
             chunk(json!({ "reasoning": "hm" }), Value::Null),
             usage(),
@@ -320,5 +326,5 @@ fn what_has_arrived_is_counted_and_pings_are_none() {
         .unwrap();
     let progress = reader.progress();
     assert_eq!((progress.model.as_str(), progress.bytes, progress.pieces, progress.output_tokens), ("fake", 5, 2, 5));
-    assert!(reader.is_over() && reader.arrived() > 0);
+    assert!(reader.is_over() && reader.activity_count() > 0);
 }

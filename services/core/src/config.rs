@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use leniency::ReadingConfig;
-pub use mistake::{ConfigError, Mistake, Origin, Validate, check};
+pub use mistake::{ConfigError, ConfigOrigin, Mistake, Validate, check};
 pub use resolve::resolve;
 pub use secret::Secret;
 pub use sources::ConfigFile;
@@ -67,7 +67,7 @@ pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded<T> {
+pub struct LoadedConfig<T> {
     pub config: T,
     /// Keys that this build does not know, which a newer one may (`config.lenient_until`).
     pub passed_over: Vec<Mistake>,
@@ -83,7 +83,7 @@ pub struct Loaded<T> {
 pub fn load<T>(
     args: impl IntoIterator<Item = String>,
     environment: impl IntoIterator<Item = (String, String)>,
-) -> Result<Loaded<T>, ConfigError>
+) -> Result<LoadedConfig<T>, ConfigError>
 where
     T: Serialize + DeserializeOwned + Default + Validate,
 {

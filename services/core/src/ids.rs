@@ -4,6 +4,6 @@ pub use kairo_events::ids::*;
 use uuid::Uuid;
 
 /// A new id, for what enters from outside.
-pub fn entering() -> Uuid {
+pub fn generate() -> Uuid {
     Uuid::now_v7()
 }

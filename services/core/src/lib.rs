@@ -4,15 +4,15 @@
 //! Read [`subjects`] first: it is the map.
 
 pub mod bus;
-pub mod closed;
 pub mod config;
-pub mod forgetting;
+pub mod forget_order;
 pub mod header_lines;
 pub mod ids;
 pub mod keyed_locks;
 pub mod metrics;
 pub mod ownership;
 pub mod privacy;
+pub mod process_protection;
 pub mod record;
 pub mod service;
 pub mod sharing;
@@ -22,7 +22,7 @@ pub mod tls;
 pub mod watch;
 
 pub use kairo_events::{
-    address, carried, commands, consent, copies, dates, decider, envelope, event_json, hash_chain, hooks, imports,
-    log_message, media, memories, outside, partition, permissions, personal, prices, principal, schema, sealing,
-    subjects, synthetic, threads, tool_groups, vocabulary, workers,
+    address, carry_forward, commands, consent, copies, dates, decider, envelope, event_json, hash_chain, hooks,
+    imports, log_message, media, memories, outside, partition, permissions, personal, prices, principal, schema,
+    sealing, subjects, synthetic, threads, tool_groups, vocabulary, workers,
 };

@@ -2,7 +2,7 @@
 //! the listener for probes (`health.listen`).
 //!
 //! [`table`] lists them. Instruments are those of OpenTelemetry, so both exports read the same numbers. Events are
-//! counted as they happen ([`Metrics::count`], [`Metrics::took`]); state, such as work in progress, is read only on
+//! counted as they happen ([`Metrics::count`], [`Metrics::record_duration`]); state, such as work in progress, is read only on
 //! request ([`Metrics::observe`]). Nothing here waits, and nothing asks another server.
 
 mod exemplars;
@@ -31,7 +31,7 @@ use opentelemetry_sdk::{
 
 use self::{
     exemplars::Exemplars,
-    table::{AGENT, Kind, Metric, TABLE},
+    table::{AGENT, Metric, MetricKind, TABLE},
 };
 use crate::{
     subjects::Service,
@@ -42,7 +42,7 @@ use crate::{
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Takes values of a metric, each with its labels.
-pub type Values<'a> = &'a mut dyn FnMut(f64, &[&str]);
+pub type ValueSink<'a> = &'a mut dyn FnMut(f64, &[&str]);
 
 /// The metrics of this process; cloning it is cheap. The default counts nothing, for what runs within another program.
 #[derive(Clone, Default)]
@@ -55,13 +55,13 @@ struct Instruments {
     /// The sampler of exported traces; without it none are exported.
     sampler: Option<TraceSampler>,
     meter: Meter,
-    asked: Asked,
+    asked: OnDemandReader,
     /// True if metrics carry a label for the agent.
     of_agents: bool,
 }
 
 /// The settings of a provider of metrics.
-pub(crate) struct Wanted {
+pub(crate) struct MetricsSetup {
     pub service: Service,
     pub resource: Resource,
     /// Series of one metric at most.
@@ -71,16 +71,16 @@ pub(crate) struct Wanted {
     pub sampler: Option<TraceSampler>,
 }
 
-impl Wanted {
+impl MetricsSetup {
     /// The metrics, and what reads them, to which `export` may add a reader of its own.
-    pub(crate) fn begin(
+    pub(crate) fn build(
         self,
         export: impl FnOnce(
             opentelemetry_sdk::metrics::MeterProviderBuilder,
         ) -> opentelemetry_sdk::metrics::MeterProviderBuilder,
     ) -> (Metrics, SdkMeterProvider) {
         let Self { service, resource, series, of_agents, sampler } = self;
-        let asked = Asked(Arc::new(ManualReader::builder().build()));
+        let asked = OnDemandReader(Arc::new(ManualReader::builder().build()));
         let bound = move |_: &Instrument| Stream::builder().with_cardinality_limit(series).build().ok();
         let provider = SdkMeterProvider::builder().with_resource(resource).with_reader(asked.clone()).with_view(bound);
         let provider = export(provider).build();
@@ -88,17 +88,17 @@ impl Wanted {
         let (mut counters, mut histograms) = (BTreeMap::new(), BTreeMap::new());
         for metric in TABLE.iter().filter(|metric| metric.services.contains(&service)) {
             match metric.kind {
-                Kind::Counter => {
+                MetricKind::Counter => {
                     let counter = meter.f64_counter(metric.name);
                     let counter = counter.with_description(metric.says).with_unit(metric.unit.symbol()).build();
                     counters.insert(metric.name, counter);
                 }
-                Kind::Histogram(bounds) => {
+                MetricKind::Histogram(bounds) => {
                     let histogram = meter.f64_histogram(metric.name).with_boundaries(bounds.to_vec());
                     let histogram = histogram.with_description(metric.says).with_unit(metric.unit.symbol()).build();
                     histograms.insert(metric.name, histogram);
                 }
-                Kind::Gauge | Kind::ObservedCounter => {}
+                MetricKind::Gauge | MetricKind::ObservedCounter => {}
             }
         }
         let exemplars = Exemplars::new(series);
@@ -118,12 +118,12 @@ impl Metrics {
     }
 
     /// Has a counter without labels begin at 0, so that the first time is an increase, too.
-    pub fn from_zero(&self, metric: &'static Metric) {
+    pub fn init_counter(&self, metric: &'static Metric) {
         self.count(metric, 0.0, &[]);
     }
 
     /// Notes a value in a histogram.
-    pub fn note(&self, metric: &'static Metric, value: f64, labels: &[&str]) {
+    pub fn record_value(&self, metric: &'static Metric, value: f64, labels: &[&str]) {
         if let Some(instruments) = &self.0
             && let Some(histogram) = instruments.histograms.get(metric.name)
         {
@@ -133,38 +133,44 @@ impl Metrics {
 
     /// Notes how long something took that is part of the trace of this `traceparent`. Where that trace is exported, the bucket
     /// names it. A metric is noted in this way always or never.
-    pub fn took_in(&self, traceparent: Option<&str>, metric: &'static Metric, time: Duration, labels: &[&str]) {
-        self.took(metric, time, labels);
+    pub fn record_duration_in_trace(
+        &self,
+        traceparent: Option<&str>,
+        metric: &'static Metric,
+        time: Duration,
+        labels: &[&str],
+    ) {
+        self.record_duration(metric, time, labels);
         if let Some(instruments) = &self.0
-            && let Kind::Histogram(bounds) = metric.kind
+            && let MetricKind::Histogram(bounds) = metric.kind
             && instruments.histograms.contains_key(metric.name)
         {
-            let trace = traceparent.and_then(|text| instruments.exported(text));
+            let trace = traceparent.and_then(|text| instruments.exported_trace_id(text));
             let attributes = instruments.attributes(metric, labels);
-            instruments.exemplars.note((metric.name, bounds), &attributes, time.as_secs_f64(), trace);
+            instruments.exemplars.record_value((metric.name, bounds), &attributes, time.as_secs_f64(), trace);
         }
     }
 
     /// Notes how long something took.
-    pub fn took(&self, metric: &'static Metric, time: Duration, labels: &[&str]) {
-        self.note(metric, time.as_secs_f64(), labels);
+    pub fn record_duration(&self, metric: &'static Metric, time: Duration, labels: &[&str]) {
+        self.record_value(metric, time.as_secs_f64(), labels);
     }
 
     /// Has `look` say the values of a gauge, or of a counter that is kept elsewhere, whenever somebody asks. It must not wait.
     /// A metric is observed once in a process.
-    pub fn observe(&self, metric: &'static Metric, look: impl Fn(Values<'_>) + Send + Sync + 'static) {
+    pub fn observe(&self, metric: &'static Metric, look: impl Fn(ValueSink<'_>) + Send + Sync + 'static) {
         let Some(instruments) = &self.0 else { return };
         let of_agents = instruments.of_agents;
         let callback = move |observer: &dyn opentelemetry::metrics::AsyncInstrument<f64>| {
-            look(&mut |value, labels| observer.observe(value, &attributes(metric, labels, of_agents)));
+            look(&mut |value, labels| observer.observe(value, &metric_attributes(metric, labels, of_agents)));
         };
         let (meter, unit) = (&instruments.meter, metric.unit.symbol());
         match metric.kind {
-            Kind::Counter | Kind::ObservedCounter => {
+            MetricKind::Counter | MetricKind::ObservedCounter => {
                 let counter = meter.f64_observable_counter(metric.name).with_description(metric.says).with_unit(unit);
                 let _ = counter.with_callback(callback).build();
             }
-            Kind::Gauge | Kind::Histogram(_) => {
+            MetricKind::Gauge | MetricKind::Histogram(_) => {
                 let gauge = meter.f64_observable_gauge(metric.name).with_description(metric.says).with_unit(unit);
                 let _ = gauge.with_callback(callback).build();
             }
@@ -172,13 +178,13 @@ impl Metrics {
     }
 
     /// All of them as they are now, as OpenMetrics text.
-    pub fn openmetrics(&self) -> String {
+    pub fn to_openmetrics(&self) -> String {
         let mut read = ResourceMetrics::default();
-        let Some(instruments) = &self.0 else { return exposition::text(read, Exemplars::default()) };
+        let Some(instruments) = &self.0 else { return exposition::encode_openmetrics(read, Exemplars::default()) };
         if let Err(error) = instruments.asked.collect(&mut read) {
             tracing::debug!(%error, "metrics are no longer read");
         }
-        exposition::text(read, instruments.exemplars.clone())
+        exposition::encode_openmetrics(read, instruments.exemplars.clone())
     }
 }
 
@@ -190,17 +196,17 @@ impl fmt::Debug for Metrics {
 
 impl Instruments {
     fn attributes(&self, metric: &Metric, labels: &[&str]) -> Vec<KeyValue> {
-        attributes(metric, labels, self.of_agents)
+        metric_attributes(metric, labels, self.of_agents)
     }
 
     /// The trace of a `traceparent`, where it is exported.
-    fn exported(&self, traceparent: &str) -> Option<u128> {
+    fn exported_trace_id(&self, traceparent: &str) -> Option<u128> {
         let traceparent: Traceparent = traceparent.parse().ok()?;
-        self.sampler.as_ref()?.keeps(traceparent).then(|| traceparent.trace_id())
+        self.sampler.as_ref()?.is_exported(traceparent).then(|| traceparent.trace_id())
     }
 }
 
-fn attributes(metric: &Metric, labels: &[&str], of_agents: bool) -> Vec<KeyValue> {
+fn metric_attributes(metric: &Metric, labels: &[&str], of_agents: bool) -> Vec<KeyValue> {
     debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
     let named = metric.labels.iter().zip(labels);
     let named = named.filter(|(name, value)| !value.is_empty() && (of_agents || **name != AGENT));
@@ -209,9 +215,9 @@ fn attributes(metric: &Metric, labels: &[&str], of_agents: bool) -> Vec<KeyValue
 
 /// Reads when it is asked.
 #[derive(Clone, Debug)]
-struct Asked(Arc<ManualReader>);
+struct OnDemandReader(Arc<ManualReader>);
 
-impl MetricReader for Asked {
+impl MetricReader for OnDemandReader {
     fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
         self.0.register_pipeline(pipeline);
     }

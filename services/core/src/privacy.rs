@@ -6,7 +6,7 @@ mod vault;
 
 use std::time::Duration;
 
-use kairo_events::sealing::{self, Key};
+use kairo_events::sealing::{self, SealingKey};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -60,9 +60,10 @@ impl PrivacyConfig {
         }
         let kms = self.kms.open()?;
         for key in std::iter::once(&mut copy.master_key).chain(&mut copy.old_master_keys) {
-            if let Some(ciphertext) = ciphertext(key) {
+            if let Some(ciphertext) = wrapped_ciphertext(key) {
                 let bytes = kms.unwrap(ciphertext).await?;
-                *key = Secret::new(encode_key(&Key::try_from(bytes).map_err(|_| sealing::SealingError::NotAKey)?));
+                *key =
+                    Secret::new(encode_key(&SealingKey::try_from(bytes).map_err(|_| sealing::SealingError::NotAKey)?));
             }
         }
         Ok(copy)
@@ -96,16 +97,16 @@ impl PrivacyConfig {
     }
 
     fn has_wrapped_keys(&self) -> bool {
-        std::iter::once(&self.master_key).chain(&self.old_master_keys).any(|key| ciphertext(key).is_some())
+        std::iter::once(&self.master_key).chain(&self.old_master_keys).any(|key| wrapped_ciphertext(key).is_some())
     }
 
     /// The master keys, the one in force first; none where nothing is sealed.
-    pub fn master_keys(&self) -> Vec<Key> {
+    pub fn master_keys(&self) -> Vec<SealingKey> {
         let all = std::iter::once(&self.master_key).chain(&self.old_master_keys);
         if self.master_key.is_empty() {
             return Vec::new();
         }
-        all.filter_map(|key| sealing::key(key.expose()).ok()).collect()
+        all.filter_map(|key| sealing::parse_key(key.expose()).ok()).collect()
     }
 }
 
@@ -115,8 +116,8 @@ impl Validate for PrivacyConfig {
         let help = "make one with: openssl rand -hex 32";
         let given = Some(("master_key", &self.master_key)).filter(|(_, key)| !key.is_empty());
         let old = self.old_master_keys.iter().map(|key| ("old_master_keys", key));
-        for (field, key) in given.into_iter().chain(old).filter(|(_, key)| ciphertext(key).is_none()) {
-            if let Err(problem) = sealing::key(key.expose()) {
+        for (field, key) in given.into_iter().chain(old).filter(|(_, key)| wrapped_ciphertext(key).is_none()) {
+            if let Err(problem) = sealing::parse_key(key.expose()) {
                 mistakes.push(Mistake::new(field, problem.to_string(), help));
             }
         }
@@ -132,7 +133,7 @@ impl Validate for PrivacyConfig {
 }
 
 /// The ciphertext of a key that is configured as `wrapped:…`.
-fn ciphertext(key: &Secret) -> Option<&str> {
+fn wrapped_ciphertext(key: &Secret) -> Option<&str> {
     key.expose().trim().strip_prefix(WRAPPED)
 }
 
@@ -140,13 +141,13 @@ fn ciphertext(key: &Secret) -> Option<&str> {
 ///
 /// # Errors
 /// Returns an error if the machine has no random bytes to give.
-pub fn new_key() -> std::io::Result<Key> {
-    let mut key = Key::default();
+pub fn new_key() -> std::io::Result<SealingKey> {
+    let mut key = SealingKey::default();
     getrandom::fill(&mut key)?;
     Ok(key)
 }
 
 /// A key as it is configured: 64 hexadecimal digits.
-pub fn encode_key(key: &Key) -> String {
+pub fn encode_key(key: &SealingKey) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -9,11 +9,11 @@ use async_nats::{
 };
 use bytes::Bytes;
 use jiff::Timestamp;
-use kairo_events::{carried, copies::COPY_OF, hash_chain::Content, log_message, record};
+use kairo_events::{carry_forward, copies::COPY_OF, hash_chain::ContentDigest, log_message, record};
 use kairo_proto::{ContentType, time, v1};
 use uuid::Uuid;
 
-pub use kairo_events::record::{Place, Record, Stored, Unreadable};
+pub use kairo_events::record::{DecisionPosition, Record, StoredMessageRef, UnreadableRecord};
 use kairo_events::vocabulary::{self, NotUnderstood};
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// A message as it lies in the stream, not yet read.
 #[derive(Clone, Debug)]
-pub struct Raw {
+pub struct RawMessage {
     pub sequence: u64,
     /// Without the partition that it is stored under.
     pub subject: String,
@@ -37,13 +37,13 @@ pub struct Raw {
     pub stored: Timestamp,
 }
 
-impl Raw {
+impl RawMessage {
     /// A message as a consumer delivers it, and what the server says about the delivery. The headers are taken out of
     /// it, as copying them costs more than all the rest.
-    pub fn delivered(message: &mut Message) -> Result<(Self, Info<'_>), async_nats::Error> {
+    pub fn from_delivery(message: &mut Message) -> Result<(Self, Info<'_>), async_nats::Error> {
         let headers = message.message.headers.take().unwrap_or_default();
         let info = message.info()?;
-        let (subject, partition) = partition::split(&message.subject);
+        let (subject, partition) = partition::split_subject(&message.subject);
         let raw = Self {
             sequence: info.stream_sequence,
             subject: subject.to_owned(),
@@ -56,9 +56,9 @@ impl Raw {
         Ok((raw, info))
     }
 
-    /// Returns the reason the message is in the wrong partition, from [`record::misplaced`].
-    pub fn misplaced(&self, partitions: Partitions) -> Option<Unreadable> {
-        record::misplaced(&self.subject, self.partition, partitions)
+    /// Returns the reason the message is in the wrong partition, from [`record::check_partition`].
+    pub fn misplacement(&self, partitions: Partitions) -> Option<UnreadableRecord> {
+        record::check_partition(&self.subject, self.partition, partitions)
     }
 
     /// The header of this name, as text.
@@ -69,7 +69,7 @@ impl Raw {
 
     /// Its id and its correlation id, without reading the rest.
     pub fn ids(&self) -> Option<(Uuid, Uuid)> {
-        envelope::ids(|name| self.header(name))
+        envelope::read_ids(|name| self.header(name))
     }
 
     /// The headers as text, as [`crate::header_lines`] writes them.
@@ -83,47 +83,47 @@ impl Raw {
     }
 
     /// Returns the message as it is stored in the stream, sealed again if it was opened.
-    pub fn as_stored(&self) -> Self {
+    pub fn to_stored(&self) -> Self {
         let Some(sealed) = &self.sealed else { return self.clone() };
-        let mut headers = without(&self.headers, envelope::FORGOTTEN);
+        let mut headers = without_header(&self.headers, envelope::FORGOTTEN);
         headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
         Self { headers, payload: sealed.clone(), sealed: None, ..self.clone() }
     }
 
-    /// Returns the original sequence of a message that was carried forward ([`carried`]).
+    /// Returns the original sequence of a message that was carried forward ([`carry_forward`]).
     pub fn carried_from(&self) -> Option<u64> {
-        self.header(carried::CARRIED)?.parse().ok()
+        self.header(carry_forward::CARRIED)?.parse().ok()
     }
 
     /// Returns the message without the mark of having been carried forward: in its original form, at its present
     /// sequence.
-    pub fn standing(self) -> Self {
+    pub fn without_carried_mark(self) -> Self {
         if self.carried_from().is_none() {
             return self;
         }
-        Self { headers: without(&self.headers, carried::CARRIED), ..self }
+        Self { headers: without_header(&self.headers, carry_forward::CARRIED), ..self }
     }
 
     /// Returns the message in the form in which it is handed out.
     pub fn to_log_message(&self) -> v1::LogMessage {
         let Self { sequence, subject, payload, stored, headers, .. } = self;
-        let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
+        let stored = StoredMessageRef { sequence: *sequence, subject, payload, at: *stored };
         let values = headers.iter().filter_map(|(name, values)| Some((name.to_string(), values.first()?.to_string())));
-        log_message::handed_out(stored, values)
+        log_message::to_log_message(stored, values)
     }
 
     /// Returns the content that is digested in an agent's hash chain.
-    pub fn content(&self) -> Content {
+    pub fn hash_chain_content(&self) -> ContentDigest {
         // What was opened is summed up as it is stored.
         let Self { subject, headers, payload, stored, .. } = &*match self.sealed {
-            Some(_) => Cow::Owned(self.as_stored()),
+            Some(_) => Cow::Owned(self.to_stored()),
             None => Cow::Borrowed(self),
         };
-        Content::of(subject, first_values(headers), payload, *stored)
+        ContentDigest::of_message(subject, first_values(headers), payload, *stored)
     }
 
     /// One that was handed out. None where its headers cannot be headers, or it does not say when it was stored.
-    pub fn of_log_message(message: &v1::LogMessage) -> Option<Self> {
+    pub fn from_log_message(message: &v1::LogMessage) -> Option<Self> {
         let mut headers = HeaderMap::new();
         for (name, value) in &message.headers {
             headers.insert(name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?);
@@ -134,18 +134,18 @@ impl Raw {
     }
 
     /// Reads it whole, for whoever acts on it: what takes a newer reader is not passed over. `max_body` is in bytes.
-    pub fn understand(&self, max_body: usize) -> Result<Record, NotUnderstood> {
+    pub fn read_or_reject_newer(&self, max_body: usize) -> Result<Record, NotUnderstood> {
         let read = self.read(max_body);
-        match vocabulary::newer(&self.subject, |name| self.header(name), &read) {
+        match vocabulary::newer_reader_needed(&self.subject, |name| self.header(name), &read) {
             Some(newer) => Err(newer.into()),
             None => Ok(read?),
         }
     }
 
     /// Reads it as far as this version knows it. `max_body` is in bytes.
-    pub fn read(&self, max_body: usize) -> Result<Record, Unreadable> {
+    pub fn read(&self, max_body: usize) -> Result<Record, UnreadableRecord> {
         let Self { sequence, subject, payload, stored, .. } = self;
-        let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
+        let stored = StoredMessageRef { sequence: *sequence, subject, payload, at: *stored };
         Record::read(stored, |name| self.header(name), max_body)
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn mark_copy(headers: HeaderMap, notes: usize) -> HeaderMap {
 }
 
 /// All headers but one.
-fn without(headers: &HeaderMap, left_out: &str) -> HeaderMap {
+fn without_header(headers: &HeaderMap, left_out: &str) -> HeaderMap {
     let mut others = HeaderMap::new();
     for (name, values) in headers.iter().filter(|(name, _)| AsRef::<str>::as_ref(*name) != left_out) {
         values.iter().for_each(|value| others.append(name.clone(), value.clone()));

@@ -2,7 +2,7 @@
 
 mod health;
 mod status;
-mod telling;
+mod status_rows;
 mod vitals;
 
 use std::{future::Future, process::ExitCode};
@@ -17,11 +17,11 @@ pub use mimalloc::MiMalloc;
 
 use crate::{
     bus::{Bus, BusConfig, BusError, NatsConfig},
-    closed,
-    config::{self, Loaded, Mistake, Validate},
+    config::{self, LoadedConfig, Mistake, Validate},
     ids::Name,
     metrics::Metrics,
     privacy::PrivacyConfig,
+    process_protection,
     subjects::Service,
     telemetry::{self, TelemetryConfig},
 };
@@ -92,7 +92,7 @@ pub fn section(mistakes: &mut Vec<Mistake>, name: &str, section: &impl Validate)
 
 /// The environment of a running service.
 #[derive(Clone)]
-pub struct Context {
+pub struct ServiceContext {
     pub bus: Bus,
     /// Cancelled when the service shall stop.
     pub shutdown: CancellationToken,
@@ -110,7 +110,7 @@ pub enum ServiceError {
 
 #[derive(Parser)]
 #[command(version, about = "A service of Kairo, configured by file or environment; see docs/configuration.md.")]
-struct Arguments {
+struct ServiceArgs {
     /// TOML file with this service's sections; other services' sections are passed over.
     #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
     config: Option<String>,
@@ -136,16 +136,16 @@ macro_rules! service_main {
 /// The `main` of every service: runs `body` until SIGTERM or Ctrl-C.
 ///
 /// Exits 0 after an orderly stop, 64 for a bad configuration, 1 when the service failed.
-pub fn main<C, F>(service: Service, body: impl FnOnce(C, Context) -> F) -> ExitCode
+pub fn main<C, F>(service: Service, body: impl FnOnce(C, ServiceContext) -> F) -> ExitCode
 where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
 {
-    if let Err(error) = closed::close() {
+    if let Err(error) = process_protection::forbid_dumping() {
         eprintln!("kairo-{}: cannot close itself to other programs of its user: {error}", service.name());
         return ExitCode::FAILURE;
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match ServiceArgs::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
             // Help and version are told in the same way as mistakes.
@@ -156,7 +156,7 @@ where
     };
     let file = arguments.config.map(|file| ["--config".to_owned(), file]);
     let loaded = config::load::<C>(file.into_iter().flatten(), config::environment());
-    let Loaded { config, passed_over } = match loaded {
+    let LoadedConfig { config, passed_over } = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
             eprintln!("kairo-{}: {error}", service.name());
@@ -169,12 +169,12 @@ where
         return ExitCode::SUCCESS;
     }
     if config.telemetry().core_dumps
-        && let Err(error) = closed::open()
+        && let Err(error) = process_protection::allow_dumping()
     {
         eprintln!("kairo-{}: there will be no core dumps: {error}", service.name());
     }
     let outcome = match Runtime::new() {
-        Ok(runtime) => runtime.block_on(run(service, config, &passed_over, body)),
+        Ok(runtime) => runtime.block_on(run_with_telemetry(service, config, &passed_over, body)),
         Err(error) => Err(ServiceError::Other(format!("cannot start threads: {error}"))),
     };
     match outcome {
@@ -186,11 +186,11 @@ where
     }
 }
 
-async fn run<C, F>(
+async fn run_with_telemetry<C, F>(
     service: Service,
     config: C,
     passed_over: &[Mistake],
-    body: impl FnOnce(C, Context) -> F,
+    body: impl FnOnce(C, ServiceContext) -> F,
 ) -> Result<(), ServiceError>
 where
     C: ServiceConfig,
@@ -201,18 +201,18 @@ where
     for unknown in passed_over {
         tracing::warn!(key = unknown.key, from = %unknown.origin, "passed over: this build does not know it");
     }
-    let outcome = serve(service, config, telemetry.metrics(), body).await;
+    let outcome = run_until_shutdown(service, config, telemetry.metrics(), body).await;
     if let Err(error) = telemetry.shutdown().await {
         eprintln!("kairo-{}: {error}", service.name());
     }
     outcome
 }
 
-async fn serve<C, F>(
+async fn run_until_shutdown<C, F>(
     service: Service,
     config: C,
     metrics: Metrics,
-    body: impl FnOnce(C, Context) -> F,
+    body: impl FnOnce(C, ServiceContext) -> F,
 ) -> Result<(), ServiceError>
 where
     C: ServiceConfig,
@@ -222,36 +222,36 @@ where
     let shutdown = CancellationToken::new();
     tokio::spawn(stop_on_signal(shutdown.clone()));
     let readiness = Readiness::default();
-    readiness.serve(config.health(), metrics.clone(), shutdown.clone()).await?;
-    let privacy = config.privacy().unwrap_keys_until(&shutdown, |reason| readiness.waits_for(reason)).await;
+    readiness.serve_probes(config.health(), metrics.clone(), shutdown.clone()).await?;
+    let privacy = config.privacy().unwrap_keys_until(&shutdown, |reason| readiness.set_waiting_for(reason)).await;
     let Some(privacy) = privacy.map_err(|error| ServiceError::Other(error.to_string()))? else { return Ok(()) };
-    let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?.sealing(&privacy);
-    let bus = bus.measured(&metrics);
-    readiness.depend_on(&bus);
+    let bus = Bus::connect(service, instance_name(service), config.nats(), config.bus()).await?.with_sealing(&privacy);
+    let bus = bus.with_metrics(&metrics);
+    readiness.watch_bus(&bus);
     vitals::observe(&bus, &readiness);
-    bus.spawn(status::answer(bus.clone(), readiness.clone(), started));
-    let found = waiting_for_nats(&bus, &shutdown, async || {
+    bus.spawn(status::answer_pings(bus.clone(), readiness.clone(), started));
+    let found = retry_until_nats(&bus, &shutdown, async || {
         let found = async {
             bus.find_log().await?;
             bus.check_epoch().await?;
             bus.check_master_key().await
         };
         let found = found.await;
-        readiness.waits_for(found.as_ref().err().map(ToString::to_string));
+        readiness.set_waiting_for(found.as_ref().err().map(ToString::to_string));
         found
     });
     if found.await?.is_none() {
         return Ok(());
     }
-    let context = Context { bus: bus.clone(), shutdown: shutdown.clone(), readiness: readiness.clone() };
+    let context = ServiceContext { bus: bus.clone(), shutdown: shutdown.clone(), readiness: readiness.clone() };
     let outcome = body(config, context).await;
-    readiness.set(false);
+    readiness.set_ready(false);
     bus.close().await;
     outcome
 }
 
 /// Does what a start needs of the server, trying until it answers; `None` when told to stop meanwhile.
-pub async fn waiting_for_nats<T>(
+pub async fn retry_until_nats<T>(
     bus: &Bus,
     shutdown: &CancellationToken,
     mut ask: impl AsyncFnMut() -> Result<T, BusError>,
@@ -265,7 +265,7 @@ pub async fn waiting_for_nats<T>(
         };
         attempt += 1;
         tracing::info!(%error, attempt, "waiting for nats");
-        let pause = tokio::time::sleep(crate::bus::consume::backoff(&bus.limits, attempt));
+        let pause = tokio::time::sleep(crate::bus::consume::backoff_delay(&bus.limits, attempt));
         if shutdown.run_until_cancelled(pause).await.is_none() {
             return Ok(None);
         }
@@ -273,8 +273,8 @@ pub async fn waiting_for_nats<T>(
 }
 
 /// A name no other replica has.
-fn instance(service: Service) -> Name {
-    let unique = crate::ids::entering().simple().to_string();
+fn instance_name(service: Service) -> Name {
+    let unique = crate::ids::generate().simple().to_string();
     let tail = unique.get(unique.len() - 12..).unwrap_or_default();
     Name::parse(&format!("{}-{tail}", service.name())).unwrap_or_else(|_| unreachable!("a service's name is a token"))
 }

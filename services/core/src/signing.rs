@@ -34,7 +34,7 @@ impl Validate for SigningConfig {
         let given = Some(("key", &self.key)).filter(|(_, key)| !key.is_empty());
         let old = self.old_keys.iter().map(|key| ("old_keys", key));
         for (field, key) in given.into_iter().chain(old) {
-            if let Err(problem) = sealing::key(key.expose()) {
+            if let Err(problem) = sealing::parse_key(key.expose()) {
                 mistakes.push(Mistake::new(field, problem.to_string(), "make one with: openssl rand -hex 32"));
             }
         }
@@ -48,9 +48,9 @@ impl Validate for SigningConfig {
 
 /// Signs, and tells what is signed. Cloning it is cheap.
 #[derive(Clone, Default)]
-pub struct Signatures(Option<Arc<Keys>>);
+pub struct EntrySigner(Option<Arc<SigningKeys>>);
 
-struct Keys {
+struct SigningKeys {
     current: Ed25519KeyPair,
     /// Public keys whose signatures count: also those of keys before.
     known: Vec<Vec<u8>>,
@@ -58,19 +58,19 @@ struct Keys {
 
 /// A text with its signature.
 #[derive(Serialize, Deserialize)]
-struct Signed {
+struct SignedEntry {
     payload: String,
     signature: String,
 }
 
 /// Returns true if an entry carries a signature, without verifying it.
 pub fn is_signed(stored: &[u8]) -> bool {
-    serde_json::from_slice::<Signed>(stored).is_ok()
+    serde_json::from_slice::<SignedEntry>(stored).is_ok()
 }
 
 /// The content of an entry that only gateways may write.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Content<T> {
+pub enum SignedContent<T> {
     Written(T),
     /// By a gateway of another version.
     Unknown,
@@ -80,19 +80,19 @@ pub enum Content<T> {
     Damaged,
 }
 
-impl fmt::Debug for Signatures {
+impl fmt::Debug for EntrySigner {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("signatures")
     }
 }
 
-impl Signatures {
+impl EntrySigner {
     /// With the keys of the configuration, which is valid.
     pub fn new(config: &SigningConfig) -> Self {
         let keys = key_pair(&config.key).map(|current| {
             let old = config.old_keys.iter().filter_map(key_pair);
             let known = std::iter::once(public_key(&current)).chain(old.map(|key| public_key(&key))).collect();
-            Keys { current, known }
+            SigningKeys { current, known }
         });
         Self(keys.map(Arc::new))
     }
@@ -104,7 +104,9 @@ impl Signatures {
 
     /// The signature over a text, for whoever asks what it is for; empty where nothing is signed.
     pub fn sign(&self, purpose: &str, text: &str) -> String {
-        let signed = |keys: &Arc<Keys>| BASE64_STANDARD.encode(keys.current.sign(&message(purpose, text)).as_ref());
+        let signed = |keys: &Arc<SigningKeys>| {
+            BASE64_STANDARD.encode(keys.current.sign(&signed_message(purpose, text)).as_ref())
+        };
         self.0.as_ref().map(signed).unwrap_or_default()
     }
 
@@ -112,7 +114,7 @@ impl Signatures {
     pub fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
         let Some(keys) = &self.0 else { return true };
         let Ok(signature) = BASE64_STANDARD.decode(signature) else { return false };
-        let message = message(purpose, text);
+        let message = signed_message(purpose, text);
         keys.known.iter().any(|key| UnparsedPublicKey::new(&ED25519, key).verify(&message, &signature).is_ok())
     }
 
@@ -120,35 +122,35 @@ impl Signatures {
     ///
     /// # Errors
     /// Returns an error if the value cannot be written as JSON.
-    pub fn write<T: Serialize>(&self, bucket: &str, key: &str, value: &T) -> serde_json::Result<Vec<u8>> {
+    pub fn encode_entry<T: Serialize>(&self, bucket: &str, key: &str, value: &T) -> serde_json::Result<Vec<u8>> {
         if !self.are_required() {
             return serde_json::to_vec(value);
         }
         let payload = serde_json::to_string(value)?;
-        let signature = self.sign(&place(bucket, key), &payload);
-        serde_json::to_vec(&Signed { payload, signature })
+        let signature = self.sign(&entry_purpose(bucket, key), &payload);
+        serde_json::to_vec(&SignedEntry { payload, signature })
     }
 
     /// Verifies and decodes the entry of this key of this bucket.
-    pub fn read<T: DeserializeOwned>(&self, bucket: &str, key: &str, stored: &[u8]) -> Content<T> {
-        let signed: Option<Signed> = serde_json::from_slice(stored).ok();
-        let Some(Signed { payload, signature }) = signed else {
+    pub fn decode_entry<T: DeserializeOwned>(&self, bucket: &str, key: &str, stored: &[u8]) -> SignedContent<T> {
+        let signed: Option<SignedEntry> = serde_json::from_slice(stored).ok();
+        let Some(SignedEntry { payload, signature }) = signed else {
             return match serde_json::from_slice(stored) {
-                Ok(_) if self.are_required() => Content::Unsigned,
-                Ok(value) => Content::Written(value),
-                Err(_) => Content::Damaged,
+                Ok(_) if self.are_required() => SignedContent::Unsigned,
+                Ok(value) => SignedContent::Written(value),
+                Err(_) => SignedContent::Damaged,
             };
         };
         match serde_json::from_str(&payload) {
-            _ if !self.is_signed(&place(bucket, key), &payload, &signature) => Content::Unsigned,
-            Ok(value) => Content::Written(value),
-            Err(_) => Content::Unknown,
+            _ if !self.is_signed(&entry_purpose(bucket, key), &payload, &signature) => SignedContent::Unsigned,
+            Ok(value) => SignedContent::Written(value),
+            Err(_) => SignedContent::Unknown,
         }
     }
 }
 
 fn key_pair(key: &Secret) -> Option<Ed25519KeyPair> {
-    Ed25519KeyPair::from_seed_unchecked(&sealing::key(key.expose()).ok()?).ok()
+    Ed25519KeyPair::from_seed_unchecked(&sealing::parse_key(key.expose()).ok()?).ok()
 }
 
 fn public_key(key: &Ed25519KeyPair) -> Vec<u8> {
@@ -156,11 +158,11 @@ fn public_key(key: &Ed25519KeyPair) -> Vec<u8> {
 }
 
 /// A signature in one place is none in another.
-fn place(bucket: &str, key: &str) -> String {
+fn entry_purpose(bucket: &str, key: &str) -> String {
     format!("{bucket}.{key}")
 }
 
-fn message(purpose: &str, text: &str) -> Vec<u8> {
+fn signed_message(purpose: &str, text: &str) -> Vec<u8> {
     [purpose.as_bytes(), &[SEPARATOR], text.as_bytes()].concat()
 }
 
@@ -170,25 +172,31 @@ mod tests {
 
     use super::*;
 
-    fn signatures(key: u8, old: &[u8]) -> Signatures {
+    fn signatures(key: u8, old: &[u8]) -> EntrySigner {
         let secret = |byte: &u8| Secret::new(format!("{byte:02x}").repeat(32));
-        Signatures::new(&SigningConfig { key: secret(&key), old_keys: old.iter().map(secret).collect() })
+        EntrySigner::new(&SigningConfig { key: secret(&key), old_keys: old.iter().map(secret).collect() })
     }
 
     #[test]
     fn what_was_signed_with_a_key_of_before_counts_until_that_is_taken_away() {
-        let written = signatures(1, &[]).write("KEYS", "a", &7).unwrap();
-        assert_eq!(signatures(2, &[1]).read("KEYS", "a", &written), Content::Written(7));
-        assert_eq!(signatures(2, &[]).read::<u32>("KEYS", "a", &written), Content::Unsigned);
+        let written = signatures(1, &[]).encode_entry("KEYS", "a", &7).unwrap();
+        assert_eq!(signatures(2, &[1]).decode_entry("KEYS", "a", &written), SignedContent::Written(7));
+        assert_eq!(signatures(2, &[]).decode_entry::<u32>("KEYS", "a", &written), SignedContent::Unsigned);
     }
 
     #[test]
     fn without_a_key_everything_counts_that_can_be_read() {
-        let none = Signatures::default();
-        assert_eq!(none.read("KEYS", "a", &none.write("KEYS", "a", &7).unwrap()), Content::Written(7));
-        assert_eq!(none.read("KEYS", "a", &signatures(1, &[]).write("KEYS", "a", &7).unwrap()), Content::Written(7));
-        assert_eq!(none.read::<u32>("KEYS", "a", br#"{"stream":"KV_KEYS","seq":3}"#), Content::Damaged);
-        assert_eq!(signatures(1, &[]).read::<u32>("KEYS", "a", b"7"), Content::Unsigned);
+        let none = EntrySigner::default();
+        assert_eq!(
+            none.decode_entry("KEYS", "a", &none.encode_entry("KEYS", "a", &7).unwrap()),
+            SignedContent::Written(7)
+        );
+        assert_eq!(
+            none.decode_entry("KEYS", "a", &signatures(1, &[]).encode_entry("KEYS", "a", &7).unwrap()),
+            SignedContent::Written(7)
+        );
+        assert_eq!(none.decode_entry::<u32>("KEYS", "a", br#"{"stream":"KV_KEYS","seq":3}"#), SignedContent::Damaged);
+        assert_eq!(signatures(1, &[]).decode_entry::<u32>("KEYS", "a", b"7"), SignedContent::Unsigned);
     }
 
     proptest! {
@@ -197,18 +205,18 @@ mod tests {
             text in ".{0,40}", other in ".{0,40}", key in "[a-z]{1,5}", place in "[a-z]{1,5}", flipped in 0..256_usize,
         ) {
             let signatures = signatures(1, &[]);
-            let signature = signatures.sign(&super::place("B", &key), &text);
-            prop_assert!(signatures.is_signed(&super::place("B", &key), &text, &signature));
-            prop_assert_eq!(signatures.is_signed(&super::place("B", &place), &text, &signature), place == key);
-            prop_assert_eq!(signatures.is_signed(&super::place("B", &key), &other, &signature), other == text);
-            let written = signatures.write("B", &key, &text).unwrap();
+            let signature = signatures.sign(&entry_purpose("B", &key), &text);
+            prop_assert!(signatures.is_signed(&entry_purpose("B", &key), &text, &signature));
+            prop_assert_eq!(signatures.is_signed(&entry_purpose("B", &place), &text, &signature), place == key);
+            prop_assert_eq!(signatures.is_signed(&entry_purpose("B", &key), &other, &signature), other == text);
+            let written = signatures.encode_entry("B", &key, &text).unwrap();
             let mut damaged = written.clone();
             let at = flipped % damaged.len();
             damaged[at] ^= 1;
-            if let Content::Written(found) = signatures.read::<String>("B", &key, &damaged) {
+            if let SignedContent::Written(found) = signatures.decode_entry::<String>("B", &key, &damaged) {
                 prop_assert_eq!(found, text.clone());
             }
-            prop_assert_eq!(signatures.read("B", &key, &written), Content::Written(text));
+            prop_assert_eq!(signatures.decode_entry("B", &key, &written), SignedContent::Written(text));
         }
     }
 }

@@ -28,8 +28,8 @@ use tracing_subscriber::{
 };
 
 use self::{
-    export::Collector,
-    log_layer::{BoxedLayer, filter, log_layer},
+    export::OtlpCollector,
+    log_layer::{BoxedLayer, log_layer, parse_filter},
 };
 use crate::{
     metrics::{self, Metrics},
@@ -38,7 +38,7 @@ use crate::{
 
 pub use config::{LogFormat, TelemetryConfig};
 pub(crate) use sampler::TraceSampler;
-pub use span::{current_traceparent, link, outgoing_traceparent, set_parent};
+pub use span::{current_traceparent, link_span, outgoing_traceparent, set_parent};
 pub use traceparent::{InvalidTraceparent, Traceparent};
 
 /// The errors of starting and ending telemetry.
@@ -75,14 +75,14 @@ pub enum TelemetryError {
 /// If a filter or the endpoint is malformed, or if a subscriber is installed already. That the
 /// endpoint cannot be reached is no error: it is logged, and tried again with each batch.
 pub fn init(service: Service, config: &TelemetryConfig) -> Result<TelemetryGuard, TelemetryError> {
-    let resource = export::resource(service.name(), config);
-    let collector = Collector::of(config)?;
+    let resource = export::replica_resource(service.name(), config);
+    let collector = OtlpCollector::from_config(config)?;
     let traces = export::tracer_provider(collector.as_ref(), resource.clone(), config)?;
     let sampler = collector.as_ref().map(|_| TraceSampler::new(config.sample_ratio));
     let (series, of_agents) = (config.metric_series, config.metrics_of_agents);
-    let wanted = metrics::Wanted { service, resource, series, of_agents, sampler };
-    let sent = collector.filter(|_| config.otlp_metrics).map(|collector| collector.metrics()).transpose()?;
-    let (metrics, measured) = wanted.begin(|provider| match sent {
+    let wanted = metrics::MetricsSetup { service, resource, series, of_agents, sampler };
+    let sent = collector.filter(|_| config.otlp_metrics).map(|collector| collector.metric_reader()).transpose()?;
+    let (metrics, measured) = wanted.build(|provider| match sent {
         Some(reader) => provider.with_reader(reader),
         None => provider,
     });
@@ -140,7 +140,7 @@ fn span_layer(
     provider: &SdkTracerProvider,
     config: &TelemetryConfig,
 ) -> Result<BoxedLayer, TelemetryError> {
-    let filter = filter(&config.spans).map_err(TelemetryError::Filter)?;
+    let filter = parse_filter(&config.spans).map_err(TelemetryError::Filter)?;
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer(service))
         .with_location(false)

@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 
 /// Changes the value. When the last clone is dropped, nobody will any more.
 #[derive(Debug)]
-pub struct Sender<T>(Arc<Last<T>>);
+pub struct Sender<T>(Arc<LastSender<T>>);
 
 /// Sees the changes.
 #[derive(Debug)]
 pub struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<WatchInner<T>>,
     seen: u64,
 }
 
@@ -28,36 +28,36 @@ pub struct Receiver<T> {
 pub struct Closed;
 
 /// The value, which cannot change meanwhile: not to be held for long.
-pub struct Ref<'a, T>(MutexGuard<'a, State<T>>);
+pub struct Ref<'a, T>(MutexGuard<'a, WatchState<T>>);
 
 /// The state shared by all senders; dropped with the last of them.
 #[derive(Debug)]
-struct Last<T>(Arc<Shared<T>>);
+struct LastSender<T>(Arc<WatchInner<T>>);
 
 #[derive(Debug)]
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct WatchInner<T> {
+    state: Mutex<WatchState<T>>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct WatchState<T> {
     value: T,
     /// Counts changes.
     version: u64,
     closed: bool,
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T> WatchInner<T> {
+    fn lock(&self) -> MutexGuard<'_, WatchState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Sender<T> {
     pub fn new(value: T) -> Self {
-        let state = Mutex::new(State { value, version: 0, closed: false });
-        Self(Arc::new(Last(Arc::new(Shared { state, changed: Notify::new() }))))
+        let state = Mutex::new(WatchState { value, version: 0, closed: false });
+        Self(Arc::new(LastSender(Arc::new(WatchInner { state, changed: Notify::new() }))))
     }
 
     pub fn send_replace(&self, value: T) {
@@ -91,7 +91,7 @@ impl<T> Sender<T> {
         Receiver { shared: self.shared().clone(), seen }
     }
 
-    fn shared(&self) -> &Arc<Shared<T>> {
+    fn shared(&self) -> &Arc<WatchInner<T>> {
         &self.0.0
     }
 }
@@ -108,7 +108,7 @@ impl<T: Default> Default for Sender<T> {
     }
 }
 
-impl<T> Drop for Last<T> {
+impl<T> Drop for LastSender<T> {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.changed.notify_waiters();
@@ -117,7 +117,7 @@ impl<T> Drop for Last<T> {
 
 impl<T> Receiver<T> {
     /// Waits for a change that was not seen. Nothing is lost if it is dropped.
-    pub async fn changed(&mut self) -> Result<(), Closed> {
+    pub async fn wait_for_change(&mut self) -> Result<(), Closed> {
         loop {
             // First, so that no change falls between the look and the wait.
             let changed = self.shared.changed.notified();
@@ -154,7 +154,7 @@ impl<T> Receiver<T> {
                     return Ok(value.clone());
                 }
             }
-            self.changed().await?;
+            self.wait_for_change().await?;
         }
     }
 }
@@ -200,18 +200,18 @@ mod tests {
     async fn a_change_is_seen_once_and_the_end_after_it() {
         let sender = Sender::new(0);
         let mut receiver = sender.subscribe();
-        assert_eq!(receiver.changed().now_or_never(), None);
+        assert_eq!(receiver.wait_for_change().now_or_never(), None);
         sender.send_if_modified(|_| false);
-        assert_eq!(receiver.changed().now_or_never(), None);
+        assert_eq!(receiver.wait_for_change().now_or_never(), None);
         let other = sender.clone();
         drop(sender);
         other.send_modify(|value| *value += 7);
-        assert_eq!(receiver.changed().await, Ok(()));
+        assert_eq!(receiver.wait_for_change().await, Ok(()));
         assert_eq!(*receiver.borrow_and_update(), 7);
         other.send_replace(8);
         drop(other);
-        assert_eq!(receiver.changed().await, Ok(()));
-        assert_eq!(receiver.changed().await, Err(Closed));
+        assert_eq!(receiver.wait_for_change().await, Ok(()));
+        assert_eq!(receiver.wait_for_change().await, Err(Closed));
         assert_eq!(receiver.wait_for(|value| *value == 8).await, Ok(8));
         assert_eq!(receiver.wait_for(|value| *value == 9).await, Err(Closed));
     }

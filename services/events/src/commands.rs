@@ -15,20 +15,20 @@ pub const MAX_VALUE: usize = 32;
 const TOLD_BYTES: usize = 2_000;
 
 /// The command at the beginning of a text: `/search python` is `search`. A path is none.
-pub fn command(text: &str) -> Option<&str> {
+pub fn parse_command(text: &str) -> Option<&str> {
     let value = text.trim_start().strip_prefix('/')?.split(char::is_whitespace).next()?;
-    is_value(value).then_some(value)
+    is_command_name(value).then_some(value)
 }
 
 /// Returns true if a command may have this name.
-pub fn is_value(value: &str) -> bool {
+pub fn is_command_name(value: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     !value.is_empty() && value.len() <= MAX_VALUE && value.bytes().all(allowed)
 }
 
 /// All commands, by the agents that declare them.
 #[derive(Clone, Debug, Default)]
-pub struct Commands {
+pub struct CommandRegistry {
     declared: BTreeMap<Name, Vec<ProfileCommand>>,
     count: usize,
     /// Commands that are known at most, of the first agents by name.
@@ -37,13 +37,13 @@ pub struct Commands {
     lacks: bool,
 }
 
-impl Commands {
+impl CommandRegistry {
     pub fn new(capacity: usize) -> Self {
         Self { capacity, ..Self::default() }
     }
 
     /// Takes in what an agent declares, in place of what it declared before. Whether all that is known still has room.
-    pub fn take(&mut self, agent: &Name, declared: Vec<ProfileCommand>) -> bool {
+    pub fn register(&mut self, agent: &Name, declared: Vec<ProfileCommand>) -> bool {
         self.count -= self.declared.remove(agent).map_or(0, |before| before.len());
         if !declared.is_empty() {
             self.count += declared.len();
@@ -58,7 +58,7 @@ impl Commands {
     }
 
     /// Returns true if there was always room for all of them.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         !self.lacks
     }
 
@@ -80,7 +80,7 @@ impl Commands {
     }
 
     /// Describes the known commands to an agent that was given an unknown one; none if there are no commands at all.
-    pub fn told_of(&self, unknown: &str) -> Option<String> {
+    pub fn describe_unknown(&self, unknown: &str) -> Option<String> {
         let mut told = String::new();
         let mut left_out = 0;
         for (agent, ProfileCommand { value, label, .. }) in self.all() {
@@ -123,50 +123,50 @@ mod tests {
             ("/über x", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(command(text), expected, "{text}");
+            assert_eq!(parse_command(text), expected, "{text}");
         }
-        assert_eq!(command(&format!("/{}", "x".repeat(MAX_VALUE + 1))), None);
+        assert_eq!(parse_command(&format!("/{}", "x".repeat(MAX_VALUE + 1))), None);
     }
 
     #[test]
     fn a_command_is_for_the_current_agent_and_else_for_the_first_that_declares_it() {
-        let mut commands = Commands::new(9);
-        commands.take(&name("cook"), declared(&["list", "buy"]));
-        commands.take(&name("aide"), declared(&["list"]));
-        let of = |commands: &Commands, value: &str, current: &str| {
+        let mut commands = CommandRegistry::new(9);
+        commands.register(&name("cook"), declared(&["list", "buy"]));
+        commands.register(&name("aide"), declared(&["list"]));
+        let of = |commands: &CommandRegistry, value: &str, current: &str| {
             commands.agent_of(value, &name(current)).map(Name::to_string)
         };
         assert_eq!(of(&commands, "list", "nobody").as_deref(), Some("aide"));
         assert_eq!(of(&commands, "list", "cook").as_deref(), Some("cook"));
         assert_eq!(of(&commands, "buy", "aide").as_deref(), Some("cook"));
         assert_eq!(of(&commands, "sell", "aide"), None);
-        commands.take(&name("cook"), declared(&["sell"]));
+        commands.register(&name("cook"), declared(&["sell"]));
         assert_eq!((of(&commands, "buy", "aide"), of(&commands, "sell", "aide").as_deref()), (None, Some("cook")));
     }
 
     #[test]
     fn only_so_many_are_known() {
-        let mut commands = Commands::new(2);
-        assert!(commands.take(&name("b"), declared(&["x", "y"])) && commands.is_whole());
-        assert!(!commands.take(&name("a"), declared(&["z"])));
+        let mut commands = CommandRegistry::new(2);
+        assert!(commands.register(&name("b"), declared(&["x", "y"])) && commands.is_complete());
+        assert!(!commands.register(&name("a"), declared(&["z"])));
         assert_eq!(
             commands.all().map(|(agent, command)| format!("{agent} {}", command.value)).collect::<Vec<_>>(),
             ["a z"]
         );
-        assert!(commands.take(&name("a"), Vec::new()) && commands.all().next().is_none());
-        assert!(!commands.is_whole(), "those of b are still left out");
+        assert!(commands.register(&name("a"), Vec::new()) && commands.all().next().is_none());
+        assert!(!commands.is_complete(), "those of b are still left out");
     }
 
     #[test]
     fn who_is_told_of_a_command_that_is_none_is_told_of_those_there_are() {
-        let mut commands = Commands::new(1_000);
-        assert_eq!(commands.told_of("x"), None);
-        commands.take(&name("cook"), declared(&["list", "buy"]));
-        let told = commands.told_of("x").unwrap();
+        let mut commands = CommandRegistry::new(1_000);
+        assert_eq!(commands.describe_unknown("x"), None);
+        commands.register(&name("cook"), declared(&["list", "buy"]));
+        let told = commands.describe_unknown("x").unwrap();
         assert_eq!(told, "[There is no command /x. There are: /list (LIST, cook), /buy (BUY, cook).]");
         let many: Vec<String> = (0..500).map(|number| format!("command-{number}")).collect();
-        commands.take(&name("zoe"), declared(&many.iter().map(String::as_str).collect::<Vec<_>>()));
-        let told = commands.told_of("x").unwrap();
+        commands.register(&name("zoe"), declared(&many.iter().map(String::as_str).collect::<Vec<_>>()));
+        let told = commands.describe_unknown("x").unwrap();
         assert!(told.len() < TOLD_BYTES + 100 && told.contains("more.]"), "{told}");
     }
 }

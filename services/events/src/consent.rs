@@ -13,13 +13,13 @@ pub fn is_needed(with: &[ToolArgument], arguments: &Map<String, Value>) -> bool 
 
 /// Returns true if arguments given as text have one of these values. Text that is not an object has none: no tool takes
 /// it.
-pub fn is_needed_for(with: &[ToolArgument], arguments: &str) -> bool {
+pub fn is_needed_for_text(with: &[ToolArgument], arguments: &str) -> bool {
     !with.is_empty() && serde_json::from_str(arguments).is_ok_and(|arguments| is_needed(with, &arguments))
 }
 
 /// Returns the id of a used consent, beside the actions that ledgers are about; none for a call that names no approval.
-pub fn used(approval_id: &str) -> Option<Uuid> {
-    (!approval_id.is_empty()).then(|| ids::named("consent", &[approval_id]))
+pub fn used_consent_id(approval_id: &str) -> Option<Uuid> {
+    (!approval_id.is_empty()).then(|| ids::from_parts("consent", &[approval_id]))
 }
 
 #[cfg(test)]
@@ -38,8 +38,8 @@ mod tests {
             ("python3", false),
             ("", false),
         ] {
-            assert_eq!(is_needed_for(std::slice::from_ref(&python), arguments), needed, "{arguments}");
+            assert_eq!(is_needed_for_text(std::slice::from_ref(&python), arguments), needed, "{arguments}");
         }
-        assert!(!is_needed_for(&[], r#"{"program": "python3"}"#));
+        assert!(!is_needed_for_text(&[], r#"{"program": "python3"}"#));
     }
 }

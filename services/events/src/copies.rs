@@ -6,7 +6,7 @@
 //! bucket. Messages that a consumer delivers keep their own subject, whatever subject they are delivered to.
 //!
 //! Readers of a stream mark a copy with [`COPY_OF`] in place of all its headers, so nobody takes it for an original,
-//! wherever it is handed on to ([`Unreadable::Copy`](crate::record::Unreadable::Copy)).
+//! wherever it is handed on to ([`Unreadable::Copy`](crate::record::UnreadableRecord::Copy)).
 
 /// The header of a message that is a copy: the stream that the original is in.
 pub const COPY_OF: &str = "Kairo-Copy-Of";

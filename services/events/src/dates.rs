@@ -15,11 +15,11 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use self::calendar::{CalendarError, Extent};
+use self::calendar::{CalendarError, DateExtent};
 
 /// The forms that [`grammar::parse_shift`] understands, for people.
 pub const SHIFT_FORMS: &str = "numbers (or a, one … twelve) with second, minute, hour, day, week, fortnight, month, quarter or year, such as \"3 days\" or \"2 months and 1 day\"";
-/// The forms that [`grammar::parse_find`] understands, for people.
+/// The forms that [`grammar::parse_query`] understands, for people.
 pub const FIND_FORMS: &str = "now; today, tomorrow, yesterday, day after tomorrow; in 3 days, 2 weeks ago; friday, next friday, last tuesday, this monday, tuesday next week; weekend, next weekend; this|next|last week, month, quarter or year; march, march 2027, q3 2026, 2027; start of or end of any of these; second monday of next month; last 7 days, next 2 hours; 15 march 2027, march 15, 15th, 2027-03-15. A day may be followed by a time: tomorrow at 17:00, friday 5pm, noon";
 
 /// The reason a text is no date.
@@ -31,19 +31,19 @@ pub enum DateError {
     Calendar(#[from] CalendarError),
 }
 
-/// Reads a date: ISO 8601, or what [`grammar::parse_find`] understands. `now` says from when to look and in which time
+/// Reads a date: ISO 8601, or what [`grammar::parse_query`] understands. `now` says from when to look and in which time
 /// zone.
-pub fn extent(text: &str, now: &Zoned) -> Result<Extent, DateError> {
-    match (grammar::parse_find(text), parse_moment(text, now.time_zone())) {
+pub fn parse_extent(text: &str, now: &Zoned) -> Result<DateExtent, DateError> {
+    match (grammar::parse_query(text), parse_moment(text, now.time_zone())) {
         (Some(find), _) => Ok(calendar::resolve(&find, now)?),
-        (None, Some(moment)) => Ok(Extent::Moment(moment)),
+        (None, Some(moment)) => Ok(DateExtent::Moment(moment)),
         (None, None) => Err(DateError::NotUnderstood(text.to_owned())),
     }
 }
 
 /// Start and end of a date, the end exclusive; the same twice for a moment.
-pub fn range(text: &str, now: &Zoned) -> Result<(Zoned, Zoned), DateError> {
-    let (start, end, _) = bounds(&extent(text, now)?)?;
+pub fn parse_range(text: &str, now: &Zoned) -> Result<(Zoned, Zoned), DateError> {
+    let (start, end, _) = bounds(&parse_extent(text, now)?)?;
     Ok((start, end))
 }
 
@@ -56,12 +56,14 @@ pub fn parse_moment(text: &str, zone: &TimeZone) -> Option<Zoned> {
 }
 
 /// Returns the beginning of an extent, its end, and its last day.
-pub fn bounds(extent: &Extent) -> Result<(Zoned, Zoned, Date), CalendarError> {
+pub fn bounds(extent: &DateExtent) -> Result<(Zoned, Zoned, Date), CalendarError> {
     Ok(match extent {
-        Extent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),
-        Extent::Window(start, end) => (start.clone(), end.clone(), end.date()),
-        Extent::Days { first, last, moment } => {
-            (calendar::start_of(*first, moment)?, calendar::start_of(calendar::day_after(*last)?, moment)?, *last)
-        }
+        DateExtent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),
+        DateExtent::Window(start, end) => (start.clone(), end.clone(), end.date()),
+        DateExtent::Days { first, last, moment } => (
+            calendar::start_of_day(*first, moment)?,
+            calendar::start_of_day(calendar::day_after(*last)?, moment)?,
+            *last,
+        ),
     })
 }

@@ -33,17 +33,17 @@ pub trait Decider {
 /// assert!(Given::<Doorman>::facts([()]).when(&()));
 /// assert!(!Given::<Doorman>::facts([(), ()]).when(&()));
 /// ```
-pub struct Given<D: Decider> {
+pub struct DeciderScenario<D: Decider> {
     pub state: D::State,
     now: Timestamp,
 }
 
-impl<D: Decider> Given<D> {
-    pub fn nothing() -> Self {
-        Self::facts([])
+impl<D: Decider> DeciderScenario<D> {
+    pub fn without_facts() -> Self {
+        Self::with_facts([])
     }
 
-    pub fn facts(facts: impl IntoIterator<Item = D::Fact>) -> Self {
+    pub fn with_facts(facts: impl IntoIterator<Item = D::Fact>) -> Self {
         let mut state = D::State::default();
         for fact in facts {
             D::apply(&mut state, &fact);

@@ -11,7 +11,7 @@ use kairo_proto::ContentType;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use uuid::Uuid;
 
-use crate::{personal::Whose, principal::Principal, subjects::Service};
+use crate::{personal::ContentOwners, principal::Principal, subjects::Service};
 
 /// The kind of sender of an event, seed 002's `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Envelope {
     /// The principal that entered it, for what the gateway writes for somebody and the router delivers.
     pub entered_by: Option<Principal>,
     /// The owners of its content, where that is sealed.
-    pub whose: Whose,
+    pub owners: ContentOwners,
     /// The users whose content in it can no longer be read.
     pub forgotten: BTreeSet<String>,
 }
@@ -89,7 +89,7 @@ pub struct BadHeader {
 
 impl Envelope {
     /// The envelope of something that enters from outside: nothing caused it.
-    pub fn entering(id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
+    pub fn from_outside(id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
         Self {
             id,
             source: format!("/kairo/{}", emitter.name()),
@@ -105,24 +105,24 @@ impl Envelope {
             tags: Vec::new(),
             traceparent: None,
             entered_by: None,
-            whose: Whose::Nobodys,
+            owners: ContentOwners::Nobody,
             forgotten: BTreeSet::new(),
         }
     }
 
     /// The envelope of what follows from this event: same correlation, same thread. Whoever entered the event did not enter what
     /// follows from it.
-    pub fn follow(&self, id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
+    pub fn follow_up(&self, id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
         Self {
             correlation_id: self.correlation_id,
             causation_id: Some(self.id),
             thread_id: self.thread_id.clone(),
             traceparent: self.traceparent.clone(),
-            ..Self::entering(id, emitter, origin, time)
+            ..Self::from_outside(id, emitter, origin, time)
         }
     }
 
-    pub fn in_thread(mut self, thread_id: &str) -> Self {
+    pub fn with_thread(mut self, thread_id: &str) -> Self {
         self.thread_id = (!thread_id.is_empty()).then(|| thread_id.to_owned());
         self
     }
@@ -132,8 +132,8 @@ impl Envelope {
         let mut headers = vec![
             (SPECVERSION, "1.0".to_owned()),
             (ID, self.id.to_string()),
-            (SOURCE, encode(&self.source)),
-            (TYPE, encode(&self.type_name)),
+            (SOURCE, percent_encode(&self.source)),
+            (TYPE, percent_encode(&self.type_name)),
             (TIME, self.time.to_string()),
             (
                 CONTENT_TYPE,
@@ -155,7 +155,7 @@ impl Envelope {
             (AUTH_TYPE, self.entered_by.as_ref().map(|by| by.kind.clone())),
             (AUTH_ID, self.entered_by.as_ref().map(|by| by.id.clone()).filter(|id| !id.is_empty())),
         ];
-        headers.extend(optional.into_iter().filter_map(|(name, value)| Some((name, encode(&value?)))));
+        headers.extend(optional.into_iter().filter_map(|(name, value)| Some((name, percent_encode(&value?)))));
         headers.extend(self.traceparent.clone().map(|value| (TRACEPARENT, value)));
         headers
     }
@@ -164,58 +164,58 @@ impl Envelope {
     /// defaults, so that an outsider's plain CloudEvent is welcome.
     pub fn from_headers<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Result<Self, BadHeader> {
         let required = |header, expected| {
-            let text = get(header).ok_or_else(|| bad(header, expected, "nothing"))?;
-            decode(text).ok_or_else(|| bad(header, expected, text))
+            let text = get(header).ok_or_else(|| bad_header(header, expected, "nothing"))?;
+            percent_decode(text).ok_or_else(|| bad_header(header, expected, text))
         };
         let version = required(SPECVERSION, "1.0")?;
         if version != "1.0" {
-            return Err(bad(SPECVERSION, "1.0", &version));
+            return Err(bad_header(SPECVERSION, "1.0", &version));
         }
-        let id = uuid(ID, &required(ID, "a UUID")?)?;
+        let id = parse_uuid(ID, &required(ID, "a UUID")?)?;
         let time = required(TIME, "an RFC 3339 time")?;
         let content = get(CONTENT_TYPE).unwrap_or(ContentType::JSON);
-        let whose = get(WHOSE).map(Whose::read).unwrap_or_default();
+        let whose = get(WHOSE).map(ContentOwners::from_header).unwrap_or_default();
         Ok(Self {
             id,
             source: required(SOURCE, "a URI reference")?.into_owned(),
             type_name: required(TYPE, "a type such as kairo.user.message.v1")?.into_owned(),
-            time: time.parse().map_err(|_| bad(TIME, "an RFC 3339 time", &time))?,
-            subject: optional(SUBJECT, get(SUBJECT), owned)?,
+            time: time.parse().map_err(|_| bad_header(TIME, "an RFC 3339 time", &time))?,
+            subject: parse_optional(SUBJECT, get(SUBJECT), decode_owned)?,
             content: ContentType::parse(content)
-                .ok_or_else(|| bad(CONTENT_TYPE, "application/protobuf or application/json", content))?,
-            correlation_id: get(CORRELATION).map_or(Ok(id), |text| uuid(CORRELATION, text))?,
-            causation_id: get(CAUSATION).map(|text| uuid(CAUSATION, text)).transpose()?,
-            thread_id: optional(THREAD, get(THREAD), owned)?,
-            origin: optional(ORIGIN, get(ORIGIN), Origin::parse)?.unwrap_or(Origin::System),
-            modality: optional(MODALITY, get(MODALITY), Modality::parse)?.unwrap_or(Modality::Text),
-            tags: optional(TAGS, get(TAGS), owned)?
+                .ok_or_else(|| bad_header(CONTENT_TYPE, "application/protobuf or application/json", content))?,
+            correlation_id: get(CORRELATION).map_or(Ok(id), |text| parse_uuid(CORRELATION, text))?,
+            causation_id: get(CAUSATION).map(|text| parse_uuid(CAUSATION, text)).transpose()?,
+            thread_id: parse_optional(THREAD, get(THREAD), decode_owned)?,
+            origin: parse_optional(ORIGIN, get(ORIGIN), Origin::parse)?.unwrap_or(Origin::System),
+            modality: parse_optional(MODALITY, get(MODALITY), Modality::parse)?.unwrap_or(Modality::Text),
+            tags: parse_optional(TAGS, get(TAGS), decode_owned)?
                 .map(|tags| tags.split(',').map(str::to_owned).collect())
                 .unwrap_or_default(),
             traceparent: get(TRACEPARENT).map(str::to_owned),
-            entered_by: principal(&get)?,
-            forgotten: forgotten(&whose, content, get(FORGOTTEN)),
-            whose,
+            entered_by: read_principal(&get)?,
+            forgotten: forgotten_owners(&whose, content, get(FORGOTTEN)),
+            owners: whose,
         })
     }
 }
 
 /// Of whom nothing can be read: those that whoever opened it says or, where nobody has opened it, all.
-fn forgotten(whose: &Whose, content: &str, said: Option<&str>) -> BTreeSet<String> {
+fn forgotten_owners(whose: &ContentOwners, content: &str, said: Option<&str>) -> BTreeSet<String> {
     match said {
         Some(users) => users.split(',').map(str::to_owned).collect(),
-        None if content == ContentType::SEALED => whose.users().into_iter().map(str::to_owned).collect(),
+        None if content == ContentType::SEALED => whose.all_owners().into_iter().map(str::to_owned).collect(),
         None => BTreeSet::new(),
     }
 }
 
-fn principal<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Result<Option<Principal>, BadHeader> {
-    let Some(kind) = optional(AUTH_TYPE, get(AUTH_TYPE), owned)? else { return Ok(None) };
-    let id = optional(AUTH_ID, get(AUTH_ID), owned)?.unwrap_or_default();
+fn read_principal<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Result<Option<Principal>, BadHeader> {
+    let Some(kind) = parse_optional(AUTH_TYPE, get(AUTH_TYPE), decode_owned)? else { return Ok(None) };
+    let id = parse_optional(AUTH_ID, get(AUTH_ID), decode_owned)?.unwrap_or_default();
     Ok(Some(Principal { kind, id }))
 }
 
 /// The event's id and its correlation id, of headers that are otherwise not read.
-pub fn ids<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Option<(Uuid, Uuid)> {
+pub fn read_ids<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Option<(Uuid, Uuid)> {
     let id = Uuid::parse_str(get(ID)?).ok()?;
     Some((id, get(CORRELATION).map_or(Some(id), |text| Uuid::parse_str(text).ok())?))
 }
@@ -247,31 +247,31 @@ const TRACEPARENT: &str = "traceparent";
 /// The characters that the binding wants encoded: space, double quote, percent, and all outside printable ASCII.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
-fn encode(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-fn decode(text: &str) -> Option<Cow<'_, str>> {
+fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
 
-fn owned(text: &str) -> Option<String> {
-    decode(text).map(Cow::into_owned)
+fn decode_owned(text: &str) -> Option<String> {
+    percent_decode(text).map(Cow::into_owned)
 }
 
-fn uuid(header: &'static str, text: &str) -> Result<Uuid, BadHeader> {
-    Uuid::parse_str(text).map_err(|_| bad(header, "a UUID", text))
+fn parse_uuid(header: &'static str, text: &str) -> Result<Uuid, BadHeader> {
+    Uuid::parse_str(text).map_err(|_| bad_header(header, "a UUID", text))
 }
 
-fn optional<T>(
+fn parse_optional<T>(
     header: &'static str,
     text: Option<&str>,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, BadHeader> {
-    text.map(|text| parse(text).ok_or_else(|| bad(header, expected(header), text))).transpose()
+    text.map(|text| parse(text).ok_or_else(|| bad_header(header, expected_form(header), text))).transpose()
 }
 
-fn expected(header: &'static str) -> &'static str {
+fn expected_form(header: &'static str) -> &'static str {
     match header {
         ORIGIN => "user, tool, system or internal",
         MODALITY => "text, image, audio or state",
@@ -279,7 +279,7 @@ fn expected(header: &'static str) -> &'static str {
     }
 }
 
-fn bad(header: &'static str, expected: &'static str, found: &str) -> BadHeader {
+fn bad_header(header: &'static str, expected: &'static str, found: &str) -> BadHeader {
     BadHeader { header, expected, found: found.chars().take(80).collect() }
 }
 
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     fn full() -> Envelope {
-        let entered = Envelope::entering(
+        let entered = Envelope::from_outside(
             Uuid::from_u128(1),
             Service::Gateway,
             Origin::User,
@@ -302,7 +302,7 @@ mod tests {
             tags: vec!["a".into(), "b".into()],
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
             entered_by: Some(Principal::api_key("größe k7")),
-            ..entered.in_thread("t-1").follow(
+            ..entered.with_thread("t-1").follow_up(
                 Uuid::from_u128(2),
                 Service::Router,
                 Origin::User,
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn what_follows_was_not_entered_by_anybody() {
         let (id, time) = (Uuid::from_u128(3), "2026-11-21T10:00:02Z".parse().unwrap());
-        assert_eq!(full().follow(id, Service::AgentRuntime, Origin::Internal, time).entered_by, None);
+        assert_eq!(full().follow_up(id, Service::AgentRuntime, Origin::Internal, time).entered_by, None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
 
-mod words;
+mod descriptions;
 
 use jiff::Timestamp;
 use kairo_proto::{
@@ -39,7 +39,7 @@ pub struct EventJson {
     pub modality: String,
     /// The content of the event; its `text` is for people.
     pub payload: Value,
-    pub meta: Meta,
+    pub meta: EventJsonMeta,
     #[serde(rename = "type")]
     pub type_name: String,
     /// Sequence of the message in the log.
@@ -57,7 +57,7 @@ pub struct EventJson {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Meta {
+pub struct EventJsonMeta {
     pub tags: Vec<String>,
 }
 
@@ -85,12 +85,12 @@ impl From<EventJson> for v1::Event {
 
 /// The id of the event that says an action has begun.
 pub fn invocation_id(action: Uuid) -> Uuid {
-    ids::derived(action, "invoke")
+    ids::derive(action, "invoke")
 }
 
 /// The identity of an event, without its content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heading {
+pub struct EventHeading {
     /// Position of the event within its message, from 0.
     pub position: u32,
     pub event_id: Uuid,
@@ -101,16 +101,16 @@ pub struct Heading {
 }
 
 /// Returns the headings of the events of a record, in order; cheap, as none of their content is read.
-pub fn headings(record: &Record) -> Vec<Heading> {
-    let one = || vec![whole(record, record.body.type_name())];
+pub fn headings(record: &Record) -> Vec<EventHeading> {
+    let one = || vec![single_event_heading(record, record.body.type_name())];
     match record.body.about() {
         About::Decision(decision) => {
             let events = decision.events.iter().zip(0..);
-            events.filter_map(|(event, position)| decided(record, event, position)).collect()
+            events.filter_map(|(event, position)| decided_heading(record, event, position)).collect()
         }
         About::Tool(Tool::Invoke(invoke)) => {
             let actions = invoke.actions.iter().zip(0..);
-            actions.map(|(action, position)| invoked(record, action, position)).collect()
+            actions.map(|(action, position)| invocation_heading(record, action, position)).collect()
         }
         About::Tool(Tool::Order(_) | Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
         About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => one(),
@@ -120,7 +120,7 @@ pub fn headings(record: &Record) -> Vec<Heading> {
 
 /// The ids of the events that a message holds, where it holds several: what others name as their cause, and no header
 /// but [`HELD`](crate::envelope::HELD) tells of.
-pub fn held(body: &Body) -> Vec<Uuid> {
+pub fn contained_event_ids(body: &Body) -> Vec<Uuid> {
     match body.about() {
         About::Decision(decision) => {
             decision.events.iter().filter_map(|event| Uuid::parse_str(&event.event_id).ok()).collect()
@@ -137,9 +137,9 @@ pub fn held(body: &Body) -> Vec<Uuid> {
 
 /// The id by which others name a record as their cause: of a message that holds several events, which is none itself, the last of
 /// what it decided on tasks or, without such, the last event; of one that holds none, its own cause.
-pub fn cause(record: &Record) -> Option<Uuid> {
+pub fn cause_id(record: &Record) -> Option<Uuid> {
     let Some(decision) = AgentDecision::of(&record.body) else {
-        return held(&record.body).pop().or(Some(record.envelope.id));
+        return contained_event_ids(&record.body).pop().or(Some(record.envelope.id));
     };
     let is_of_task =
         |event: &v1::DecidedEvent| event.event.as_ref().is_some_and(|event| matches!(event.about(), Decided::Task(_)));
@@ -150,54 +150,54 @@ pub fn cause(record: &Record) -> Option<Uuid> {
 
 /// The events of a record, in order.
 pub fn events(record: &Record) -> Vec<EventJson> {
-    headings(record).into_iter().map(|heading| shown(record, heading)).collect()
+    headings(record).into_iter().map(|heading| to_event_json(record, heading)).collect()
 }
 
 /// A message that is one event.
-fn whole(record: &Record, type_name: &'static str) -> Heading {
+fn single_event_heading(record: &Record, type_name: &'static str) -> EventHeading {
     let envelope = &record.envelope;
-    Heading {
+    EventHeading {
         position: 0,
         event_id: envelope.id,
         type_name,
         correlation_id: envelope.correlation_id,
-        causation_id: asked_by(record).or(envelope.causation_id),
+        causation_id: asking_action(record).or(envelope.causation_id),
         thread_id: envelope.thread_id.clone(),
     }
 }
 
 /// The event that has another agent asked, told from the ids of a request: logs of before epoch 10 name the decision that holds it,
 /// which is no event.
-fn asked_by(record: &Record) -> Option<Uuid> {
+fn asking_action(record: &Record) -> Option<Uuid> {
     let request = AgentRequest::of(&record.body)?;
     let action = Uuid::parse_str(&request.request_id).ok()?;
-    (ids::derived(action, "request") == record.envelope.id).then_some(action)
+    (ids::derive(action, "request") == record.envelope.id).then_some(action)
 }
 
-fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<Heading> {
-    Some(Heading {
+fn decided_heading(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<EventHeading> {
+    Some(EventHeading {
         position,
         event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
         correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id),
         thread_id: (!event.thread_id.is_empty()).then(|| event.thread_id.clone()),
-        ..whole(record, event.event.as_ref()?.type_name())
+        ..single_event_heading(record, event.event.as_ref()?.type_name())
     })
 }
 
-fn invoked(record: &Record, action: &v1::ToolInvocation, position: u32) -> Heading {
+fn invocation_heading(record: &Record, action: &v1::ToolInvocation, position: u32) -> EventHeading {
     let action_id = Uuid::parse_str(&action.action_id).unwrap_or_default();
-    Heading {
+    EventHeading {
         position,
         event_id: invocation_id(action_id),
         causation_id: Some(action_id),
         thread_id: (!action.thread_id.is_empty()).then(|| action.thread_id.clone()),
-        ..whole(record, record.body.type_name())
+        ..single_event_heading(record, record.body.type_name())
     }
 }
 
-fn shown(record: &Record, heading: Heading) -> EventJson {
+fn to_event_json(record: &Record, heading: EventHeading) -> EventJson {
     let envelope = &record.envelope;
-    let (mut payload, tags, origin) = said(record, heading.position);
+    let (mut payload, tags, origin) = event_content(record, heading.position);
     if is_forgotten(record, heading.position) {
         payload["text"] = FORGOTTEN.into();
     }
@@ -205,9 +205,9 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
         event_id: heading.event_id,
         ts: envelope.time,
         source: origin.as_str().to_owned(),
-        modality: modality(record, heading.position).as_str().to_owned(),
+        modality: event_modality(record, heading.position).as_str().to_owned(),
         payload,
-        meta: Meta { tags },
+        meta: EventJsonMeta { tags },
         type_name: heading.type_name.to_owned(),
         sequence: record.sequence,
         position: heading.position,
@@ -222,23 +222,23 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
 /// Returns true if nobody can read the content of an event any more.
 fn is_forgotten(record: &Record, position: u32) -> bool {
     let envelope = &record.envelope;
-    let owner = envelope.whose.of_part(usize::try_from(position).unwrap_or(usize::MAX));
+    let owner = envelope.owners.owner_of_part(usize::try_from(position).unwrap_or(usize::MAX));
     owner.is_some_and(|owner| envelope.forgotten.contains(owner))
 }
 
 /// Returns the content of the event at a position, its tags, and its origin.
-fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
+fn event_content(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
     let envelope = &record.envelope;
     let at = usize::try_from(position).unwrap_or(usize::MAX);
-    let one = || (payload(&record.body), envelope.tags.clone(), envelope.origin);
+    let one = || (body_payload(&record.body), envelope.tags.clone(), envelope.origin);
     match record.body.about() {
         About::Decision(decision) => {
             let event = decision.events.get(at).and_then(|event| event.event.as_ref());
-            let tags = vec!["decision".to_owned(), event.map_or("thread", tag).to_owned()];
-            (event.cloned().map(|event| payload(&event.into())).unwrap_or_default(), tags, envelope.origin)
+            let tags = vec!["decision".to_owned(), event.map_or("thread", decision_tag).to_owned()];
+            (event.cloned().map(|event| body_payload(&event.into())).unwrap_or_default(), tags, envelope.origin)
         }
         About::Tool(Tool::Invoke(invoke)) => {
-            let action = invoke.actions.get(at).map(|action| invocation(invoke, action));
+            let action = invoke.actions.get(at).map(|action| invocation_payload(invoke, action));
             (action.unwrap_or_default(), envelope.tags.clone(), Origin::Tool)
         }
         About::Tool(Tool::Order(_) | Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
@@ -248,7 +248,7 @@ fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
 }
 
 /// Returns the modality of the event at a position: in a decision, a change of the agent's inner state is state.
-fn modality(record: &Record, position: u32) -> Modality {
+fn event_modality(record: &Record, position: u32) -> Modality {
     let decision = AgentDecision::of(&record.body);
     let event = decision.and_then(|it| it.events.get(usize::try_from(position).unwrap_or(usize::MAX))?.event.as_ref());
     match event.map(Event::about) {
@@ -259,7 +259,7 @@ fn modality(record: &Record, position: u32) -> Modality {
 }
 
 /// Returns the tag for the kind of event that was decided.
-fn tag(event: &Event) -> &'static str {
+fn decision_tag(event: &Event) -> &'static str {
     match event.about() {
         Decided::Turn(Turn::Thought(_)) => "thought",
         Decided::Turn(Turn::Action(_)) => "action",
@@ -283,33 +283,33 @@ fn tag(event: &Event) -> &'static str {
     }
 }
 
-fn invocation(invoke: &v1::ToolInvoke, action: &v1::ToolInvocation) -> Value {
+fn invocation_payload(invoke: &v1::ToolInvoke, action: &v1::ToolInvocation) -> Value {
     json!({
         "text": format!("{} {}", action.tool, action.arguments),
         "action_id": action.action_id,
         "tool": action.tool,
-        "args": nested(&action.arguments),
+        "args": parse_nested(&action.arguments),
         "executor": action.executor,
         "runner": invoke.runner,
     })
 }
 
 /// Most are shown as they are.
-fn payload(body: &Body) -> Value {
+fn body_payload(body: &Body) -> Value {
     if let Body::AgentAction(v1::AgentAction { action: Some(action) }) = body {
-        acted(action)
+        action_payload(action)
     } else if let Body::ToolResult(result) = body {
-        tool_result(result)
+        tool_result_payload(result)
     } else {
-        with_text(body)
+        payload_with_text(body)
     }
 }
 
-fn acted(action: &Action) -> Value {
+fn action_payload(action: &Action) -> Value {
     match action {
         Action::Say(say) => say_payload(say),
-        Action::ToolCall(call) => tool_call(call),
-        Action::Ask(ask) => asked(ask),
+        Action::ToolCall(call) => tool_call_payload(call),
+        Action::Ask(ask) => ask_payload(ask),
     }
 }
 
@@ -327,13 +327,13 @@ fn say_payload(say: &v1::Say) -> Value {
         }
     }
     if !say.client_calls.is_empty() {
-        let call = |call: &v1::CompletionToolCall| json!({ "call_id": call.call_id, "tool": call.tool, "args": nested(&call.arguments) });
+        let call = |call: &v1::CompletionToolCall| json!({ "call_id": call.call_id, "tool": call.tool, "args": parse_nested(&call.arguments) });
         payload["client_calls"] = say.client_calls.iter().map(call).collect();
     }
     payload
 }
 
-fn asked(ask: &v1::Ask) -> Value {
+fn ask_payload(ask: &v1::Ask) -> Value {
     let mut payload = json!({
         "type": "ask",
         "text": format!("{} {} {}{}", ask.kind, ask.agent, ask.title, ask.request_id).trim_end(),
@@ -351,17 +351,17 @@ fn asked(ask: &v1::Ask) -> Value {
     }
     if ask.kind_word() == RequestKind::Call {
         payload["tool"] = json!(ask.tool);
-        payload["args"] = nested(&ask.arguments);
+        payload["args"] = parse_nested(&ask.arguments);
     }
     payload
 }
 
-fn tool_call(call: &v1::ToolCall) -> Value {
+fn tool_call_payload(call: &v1::ToolCall) -> Value {
     let mut payload = json!({
         "type": "tool_call",
         "text": format!("{} {}", call.tool, call.arguments),
         "tool": call.tool,
-        "args": nested(&call.arguments),
+        "args": parse_nested(&call.arguments),
     });
     if !call.chain_id.is_empty() {
         payload["chain_id"] = json!(call.chain_id);
@@ -370,7 +370,7 @@ fn tool_call(call: &v1::ToolCall) -> Value {
     payload
 }
 
-fn tool_result(result: &v1::ToolResult) -> Value {
+fn tool_result_payload(result: &v1::ToolResult) -> Value {
     let (kind, message) = result.error.as_ref().map_or(("", ""), |error| (error.kind.as_str(), error.message.as_str()));
     let mut payload = json!({
         "action_id": result.action_id,
@@ -381,7 +381,7 @@ fn tool_result(result: &v1::ToolResult) -> Value {
     });
     if result.ok {
         payload["text"] = json!(result.result);
-        payload["result"] = nested(&result.result);
+        payload["result"] = parse_nested(&result.result);
     } else {
         payload["text"] = json!(format!("{kind}: {message}"));
         payload["error"] = json!(kind);
@@ -401,10 +401,10 @@ fn tool_result(result: &v1::ToolResult) -> Value {
 }
 
 /// The body as it is, and beside it what it says to people.
-fn with_text(body: &Body) -> Value {
+fn payload_with_text(body: &Body) -> Value {
     let Value::Object(mut fields) = body.to_json() else { return json!({}) };
     if !fields.contains_key("text") {
-        let text = words::of(body);
+        let text = descriptions::describe_body(body);
         let mut first = Map::from_iter([("text".to_owned(), Value::String(text))]);
         first.append(&mut fields);
         fields = first;
@@ -412,14 +412,14 @@ fn with_text(body: &Body) -> Value {
     // Of a message: JSON, as it was given.
     let is_message = matches!(body, Body::UserMessage(_) | Body::AgentMessage(_));
     if let Some(Value::String(state)) = fields.get("state").filter(|_| is_message) {
-        let state = nested(state);
+        let state = parse_nested(state);
         fields.insert("state".to_owned(), state);
     }
     Value::Object(fields)
 }
 
 /// JSON kept as text, as JSON; what is not JSON stays text.
-fn nested(text: &str) -> Value {
+fn parse_nested(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 

@@ -34,25 +34,25 @@ const DOMAIN: &[u8] = b"kairo.hash-chain.v1";
 /// SHA-256 of a message's stored form: its subject without the partition, its headers in alphabetical order without the
 /// server's, its body, and, unless it is a decision, when the server stored it. Each is preceded by its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Content([u8; 32]);
+pub struct ContentDigest([u8; 32]);
 
 /// The place of a message among the subjects of an agent.
 #[derive(Clone, Copy, Debug)]
-pub enum On<'l> {
+pub enum ChainRole<'l> {
     /// A decision, with the link that it carries.
-    Decisions(Option<&'l HashLink>),
+    Decision(Option<&'l HashLink>),
     /// On the decision subject, and nobody can read it.
-    Unreadable,
-    Another,
+    UnreadableDecision,
+    Other,
 }
 
-impl<'l> On<'l> {
+impl<'l> ChainRole<'l> {
     /// Of a message of an agent; no body where nobody can read it.
-    pub fn of(subject: &str, body: Option<&'l Body>) -> Self {
+    pub fn from_message(subject: &str, body: Option<&'l Body>) -> Self {
         match body.and_then(AgentDecision::of) {
-            _ if !AGENT_DECISION.is(subject) => Self::Another,
-            Some(decision) => Self::Decisions(decision.link.as_ref()),
-            None => Self::Unreadable,
+            _ if !AGENT_DECISION.matches(subject) => Self::Other,
+            Some(decision) => Self::Decision(decision.link.as_ref()),
+            None => Self::UnreadableDecision,
         }
     }
 }
@@ -66,44 +66,44 @@ pub struct HashChain {
     /// The last decision that stands before the first link: what stands before that is not covered.
     floor: u64,
     /// The last link; none before the first.
-    tip: Option<Tip>,
+    tip: Option<ChainTip>,
     /// The messages that no link covers yet, by sequence.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, UncoveredMessage>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Tip {
-    digest: Content,
+struct ChainTip {
+    digest: ContentDigest,
     through: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Open {
-    content: Content,
+struct UncoveredMessage {
+    content: ContentDigest,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     on_decisions: bool,
 }
 
-impl Content {
+impl ContentDigest {
     /// Of a message that the server stored then, with the first value of each header.
-    pub fn of<'h>(
+    pub fn of_message<'h>(
         subject: &str,
         headers: impl Iterator<Item = (&'h str, &'h str)>,
         payload: &[u8],
         stored: Timestamp,
     ) -> Self {
-        match AGENT_DECISION.is(subject) {
+        match AGENT_DECISION.matches(subject) {
             true => Self::of_decision(subject, headers, payload),
-            false => Self::sum(subject, headers, payload, &stored.as_nanosecond().to_be_bytes()),
+            false => Self::hash_message(subject, headers, payload, &stored.as_nanosecond().to_be_bytes()),
         }
     }
 
     /// Of a decision. When it was stored is no part of it, since whoever writes it does not know that yet.
     pub fn of_decision<'h>(subject: &str, headers: impl Iterator<Item = (&'h str, &'h str)>, payload: &[u8]) -> Self {
-        Self::sum(subject, headers, payload, &[])
+        Self::hash_message(subject, headers, payload, &[])
     }
 
-    fn sum<'h>(
+    fn hash_message<'h>(
         subject: &str,
         headers: impl Iterator<Item = (&'h str, &'h str)>,
         payload: &[u8],
@@ -128,7 +128,7 @@ impl Content {
     }
 
     /// As a link carries it.
-    pub fn mark(&self) -> u32 {
+    pub fn short_mark(&self) -> u32 {
         let [first, second, third, fourth, ..] = self.0;
         u32::from_be_bytes([first, second, third, fourth])
     }
@@ -145,52 +145,52 @@ impl HashChain {
     }
 
     /// The last message on the decision subject; 0 for none.
-    pub fn decided(&self) -> u64 {
+    pub fn last_decision(&self) -> u64 {
         self.decided
     }
 
     /// Returns the number of messages that no link covers yet.
-    pub fn uncovered(&self) -> usize {
+    pub fn uncovered_count(&self) -> usize {
         self.open.len()
     }
 
     /// Takes in the next message of the agent. One that was taken in before changes nothing.
-    pub fn take(&mut self, sequence: u64, content: Content, on: On<'_>) {
+    pub fn apply_message(&mut self, sequence: u64, content: ContentDigest, on: ChainRole<'_>) {
         if sequence > self.read {
             self.read = sequence;
-            self.add(sequence, content, on);
+            self.extend_with(sequence, content, on);
         }
     }
 
     /// Takes in a decision that was just written. What stands before it is still to be read.
-    pub fn wrote(&mut self, sequence: u64, content: Content, link: Option<&HashLink>) {
-        self.add(sequence, content, On::Decisions(link));
+    pub fn apply_decision(&mut self, sequence: u64, content: ContentDigest, link: Option<&HashLink>) {
+        self.extend_with(sequence, content, ChainRole::Decision(link));
     }
 
-    fn add(&mut self, sequence: u64, content: Content, on: On<'_>) {
+    fn extend_with(&mut self, sequence: u64, content: ContentDigest, on: ChainRole<'_>) {
         let link = match on {
-            On::Another => {
+            ChainRole::Other => {
                 // Covered already, or from before the first link.
                 if sequence > self.tip.map_or(self.floor, |tip| tip.through) {
-                    self.open.insert(sequence, Open { content, on_decisions: false });
+                    self.open.insert(sequence, UncoveredMessage { content, on_decisions: false });
                 }
                 return;
             }
             _ if sequence <= self.decided => return,
-            On::Unreadable => None,
-            On::Decisions(None) if self.tip.is_none() => {
+            ChainRole::UnreadableDecision => None,
+            ChainRole::Decision(None) if self.tip.is_none() => {
                 self.open.clear();
                 self.floor = sequence;
                 None
             }
-            On::Decisions(link) => link.filter(|link| self.is_next(sequence, link)),
+            ChainRole::Decision(link) => link.filter(|link| self.is_next(sequence, link)),
         };
         if let Some(link) = link {
             self.open.retain(|at, open| !is_covered(*at, open, link.through));
-            self.tip = Some(Tip { digest: Content::read(&link.digest), through: link.through });
+            self.tip = Some(ChainTip { digest: ContentDigest::from_bytes(&link.digest), through: link.through });
         }
         self.decided = sequence;
-        self.open.insert(sequence, Open { content, on_decisions: true });
+        self.open.insert(sequence, UncoveredMessage { content, on_decisions: true });
     }
 
     /// Returns true if a decision at this sequence with this link is the next one of the chain: its writer was guarded
@@ -201,22 +201,22 @@ impl HashChain {
     }
 
     /// The link of a decision that is made now.
-    pub fn next(&self) -> HashLink {
-        self.link(self.decided, self.read.max(self.floor))
+    pub fn next_link(&self) -> HashLink {
+        self.expected_link(self.decided, self.read.max(self.floor))
     }
 
     /// The link that a decision should carry that says to be written behind that one, and to know so much.
-    pub fn link(&self, previous: u64, through: u64) -> HashLink {
+    pub fn expected_link(&self, previous: u64, through: u64) -> HashLink {
         let (mut sum, mut messages, mut marks) = (Sha256::new(), 0_u32, Vec::new());
         sum.update(DOMAIN);
         sum.update(self.tip.map(|tip| tip.digest).unwrap_or_default().0);
         sum.update(previous.to_be_bytes());
         sum.update(through.to_be_bytes());
-        for (sequence, content) in self.covered(through) {
+        for (sequence, content) in self.covered_messages(through) {
             sum.update(sequence.to_be_bytes());
             sum.update(content.0);
             messages += 1;
-            marks.push(content.mark());
+            marks.push(content.short_mark());
         }
         sum.update(messages.to_be_bytes());
         if marks.len() > MARKS {
@@ -226,36 +226,36 @@ impl HashChain {
     }
 
     /// Returns the messages that a link up to `through` covers, in the log's order.
-    pub fn covered(&self, through: u64) -> impl Iterator<Item = (u64, Content)> {
+    pub fn covered_messages(&self, through: u64) -> impl Iterator<Item = (u64, ContentDigest)> {
         let covered = self.open.iter().filter(move |(at, open)| is_covered(**at, open, through));
         covered.map(|(at, open)| (*at, open.content))
     }
 
     /// Goes on from a link whose beginning is not at hand, as if it had been verified.
-    pub fn go_on_from(&mut self, sequence: u64, content: Content, link: &HashLink) {
+    pub fn resume_from(&mut self, sequence: u64, content: ContentDigest, link: &HashLink) {
         self.decided = link.previous;
-        self.take(sequence, content, On::Decisions(Some(link)));
+        self.apply_message(sequence, content, ChainRole::Decision(Some(link)));
     }
 }
 
-fn is_covered(sequence: u64, open: &Open, through: u64) -> bool {
+fn is_covered(sequence: u64, open: &UncoveredMessage, through: u64) -> bool {
     open.on_decisions || sequence <= through
 }
 
-impl Content {
+impl ContentDigest {
     /// A digest of another length is that of nothing.
-    fn read(bytes: &[u8]) -> Self {
+    fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.try_into().unwrap_or_default())
     }
 }
 
-impl Serialize for Content {
+impl Serialize for ContentDigest {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.serialize_str(&STANDARD.encode(self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Content {
+impl<'de> Deserialize<'de> for ContentDigest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let bytes = STANDARD.decode(String::deserialize(from)?).map_err(D::Error::custom)?;
         bytes.try_into().map(Self).map_err(|_| D::Error::custom("expected 32 bytes in base64"))

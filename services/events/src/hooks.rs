@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::Place;
+use crate::record::DecisionPosition;
 
 /// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum HookState {
     /// It waits.
     Active,
     Paused,
@@ -21,31 +21,31 @@ pub enum State {
 
 /// All that is known of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Registration {
+pub struct HookRegistration {
     /// The trigger that it waits for, `<source>.<verb>`; empty until the decision that made it was processed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trigger: String,
-    pub state: State,
+    pub state: HookState,
     /// The place of the decision that set the state.
-    pub decided: Place,
+    pub decided: DecisionPosition,
 }
 
-impl Registration {
+impl HookRegistration {
     /// Merges two registrations of a task: the trigger never changes, the state is the one that was decided last.
-    pub fn and(self, other: Self) -> Self {
+    pub fn merge(self, other: Self) -> Self {
         let (earlier, later) = if self.decided <= other.decided { (self, other) } else { (other, self) };
         let trigger = if later.trigger.is_empty() { earlier.trigger } else { later.trigger };
         Self { trigger, ..later }
     }
 
     /// Returns the trigger that the task waits for, if it waits.
-    pub fn waits_for(&self) -> Option<&str> {
-        (self.state == State::Active && !self.trigger.is_empty()).then_some(&*self.trigger)
+    pub fn active_trigger(&self) -> Option<&str> {
+        (self.state == HookState::Active && !self.trigger.is_empty()).then_some(&*self.trigger)
     }
 
     /// Returns true if it may be dropped once every decision before it was processed.
-    pub fn may_be_forgotten(&self) -> bool {
-        self.trigger.is_empty() || self.state == State::Ended
+    pub fn can_be_dropped(&self) -> bool {
+        self.trigger.is_empty() || self.state == HookState::Ended
     }
 }
 
@@ -53,30 +53,34 @@ impl Registration {
 mod tests {
     use super::*;
 
-    fn said(trigger: &str, state: State, sequence: u64) -> Registration {
-        Registration { trigger: trigger.to_owned(), state, decided: Place { sequence, position: 0 } }
+    fn said(trigger: &str, state: HookState, sequence: u64) -> HookRegistration {
+        HookRegistration { trigger: trigger.to_owned(), state, decided: DecisionPosition { sequence, position: 0 } }
     }
 
     #[test]
     fn whatever_the_order_of_decisions_the_outcome_is_the_same() {
-        let made = said("github.push", State::Active, 1);
-        let paused = said("", State::Paused, 2);
-        let resumed = said("", State::Active, 3);
+        let made = said("github.push", HookState::Active, 1);
+        let paused = said("", HookState::Paused, 2);
+        let resumed = said("", HookState::Active, 3);
         let mut orders = vec![];
         for (a, b, c) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)] {
             let all = [made.clone(), paused.clone(), resumed.clone()];
             let [a, b, c] = [a, b, c].map(|index: usize| all[index].clone());
-            orders.push(a.clone().and(b).and(c).and(a));
+            orders.push(a.clone().merge(b).merge(c).merge(a));
         }
-        assert!(orders.iter().all(|outcome| *outcome == said("github.push", State::Active, 3)), "{orders:?}");
+        assert!(orders.iter().all(|outcome| *outcome == said("github.push", HookState::Active, 3)), "{orders:?}");
     }
 
     #[test]
     fn only_an_active_task_with_a_trigger_waits() {
-        assert_eq!(said("github.push", State::Active, 1).waits_for(), Some("github.push"));
-        for other in [said("", State::Active, 1), said("github.push", State::Paused, 1), said("a.b", State::Ended, 1)] {
-            assert_eq!(other.waits_for(), None);
+        assert_eq!(said("github.push", HookState::Active, 1).active_trigger(), Some("github.push"));
+        for other in [
+            said("", HookState::Active, 1),
+            said("github.push", HookState::Paused, 1),
+            said("a.b", HookState::Ended, 1),
+        ] {
+            assert_eq!(other.active_trigger(), None);
         }
-        assert!(!said("github.push", State::Paused, 1).may_be_forgotten());
+        assert!(!said("github.push", HookState::Paused, 1).can_be_dropped());
     }
 }

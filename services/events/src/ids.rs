@@ -13,8 +13,8 @@ use uuid::{Builder, Uuid};
 const NAMESPACE: Uuid = Uuid::from_u128(0x6b61_6972_6f2e_4576_8e6e_7473_2e69_6473);
 
 /// The id of what `cause` leads to at `position`, for example `derived(input, "decision")`.
-pub fn derived(cause: Uuid, position: &str) -> Uuid {
-    let mut name = Hasher::new();
+pub fn derive(cause: Uuid, position: &str) -> Uuid {
+    let mut name = IdHasher::new();
     name.update(cause.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     name.update("/");
     name.update(position);
@@ -23,13 +23,13 @@ pub fn derived(cause: Uuid, position: &str) -> Uuid {
 
 /// The id of an action's process: the same action is the same process.
 pub fn process_id(action: Uuid) -> Uuid {
-    derived(action, "process")
+    derive(action, "process")
 }
 
 /// The id of something that outsiders name, for example `named("message", &["ann", "m-1"])`.
 /// Parts are joined with their lengths, so that no two lists of parts give the same id.
-pub fn named(kind: &str, parts: &[impl AsRef<[u8]>]) -> Uuid {
-    let mut name = Hasher::new();
+pub fn from_parts(kind: &str, parts: &[impl AsRef<[u8]>]) -> Uuid {
+    let mut name = IdHasher::new();
     name.update(kind);
     for part in parts.iter().map(AsRef::as_ref) {
         name.update(format!("/{}:", part.len()));
@@ -40,9 +40,9 @@ pub fn named(kind: &str, parts: &[impl AsRef<[u8]>]) -> Uuid {
 
 /// A version 5 UUID of Kairo's namespace (RFC 9562, section 5.5). Some are of long texts, such as requests to models,
 /// and this SHA-1 uses the processor's instructions for it.
-struct Hasher(Sha1);
+struct IdHasher(Sha1);
 
-impl Hasher {
+impl IdHasher {
     fn new() -> Self {
         Self(Sha1::new_with_prefix(NAMESPACE))
     }
@@ -123,15 +123,15 @@ mod tests {
     #[test]
     fn derived_ids_depend_on_cause_and_position_only() {
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        assert_eq!(derived(one, "a"), derived(one, "a"));
-        assert_ne!(derived(one, "a"), derived(one, "b"));
-        assert_ne!(derived(one, "a"), derived(other, "a"));
-        assert_ne!(named("m", &["a", "bc"]), named("m", &["ab", "c"]));
+        assert_eq!(derive(one, "a"), derive(one, "a"));
+        assert_ne!(derive(one, "a"), derive(one, "b"));
+        assert_ne!(derive(one, "a"), derive(other, "a"));
+        assert_ne!(from_parts("m", &["a", "bc"]), from_parts("m", &["ab", "c"]));
     }
 
     #[test]
     fn derivation_never_changes() {
-        let id = derived(Uuid::from_u128(7), "decision").to_string();
+        let id = derive(Uuid::from_u128(7), "decision").to_string();
         assert_eq!(id, "a4303647-cce6-5f65-926e-e0debba5525f");
     }
 

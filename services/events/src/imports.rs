@@ -1,6 +1,6 @@
 //! Conversations that were had elsewhere, on their way into the log. Pure.
 //!
-//! A document becomes one or more messages of the log ([`parts`]), each of which stands for itself: it names the threads that
+//! A document becomes one or more messages of the log ([`split_document`]), each of which stands for itself: it names the threads that
 //! its messages are in. Every id follows from the agent, the user and the document, so that the same document again is the
 //! same messages, which whoever has taken them in passes over.
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{
     ids::{self, Name},
     media,
-    outside::{self, Kind},
+    outside::{self, OutsideSource},
     threads,
 };
 
@@ -40,7 +40,7 @@ const AROUND_BYTES: usize = 256;
 
 /// The import of a document for a user of an agent, from which all ids follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Import {
+pub struct ConversationImport {
     agent: Name,
     user: Name,
     digest: String,
@@ -48,12 +48,12 @@ pub struct Import {
     key: Uuid,
 }
 
-impl Import {
+impl ConversationImport {
     /// A document of the same words is the same one, whenever it was written.
     pub fn new(agent: &Name, user: &Name, document: &ConversationDocument) -> Self {
         let canonical = ConversationDocument { exported_at: String::new(), ..document.clone() };
         let digest = media::digest(&serde_json::to_vec(&canonical).unwrap_or_default());
-        let key = ids::named("import", &[agent.as_str(), user.as_str(), &digest]);
+        let key = ids::from_parts("import", &[agent.as_str(), user.as_str(), &digest]);
         Self { agent: agent.clone(), user: user.clone(), digest, key }
     }
 
@@ -62,58 +62,62 @@ impl Import {
     }
 
     /// The event that a part of it is.
-    pub fn event(&self, part: u32) -> Uuid {
-        ids::derived(self.key, &format!("part/{part}"))
+    pub fn event_id(&self, part: u32) -> Uuid {
+        ids::derive(self.key, &format!("part/{part}"))
     }
 
     /// Returns the id of one of its threads in the log, which shows that it is the user's.
-    pub fn thread(&self, named: &str) -> String {
-        let called = ids::derived(self.key, &format!("thread/{named}"));
-        threads::of(self.agent.as_str(), self.user.as_str(), &called.to_string())
+    pub fn thread_id(&self, named: &str) -> String {
+        let called = ids::derive(self.key, &format!("thread/{named}"));
+        threads::id_for_name(self.agent.as_str(), self.user.as_str(), &called.to_string())
     }
 
-    fn message(&self, place: usize) -> String {
-        ids::derived(self.key, &format!("message/{place}")).to_string()
+    fn message_id(&self, place: usize) -> String {
+        ids::derive(self.key, &format!("message/{place}")).to_string()
     }
 }
 
 /// Returns the messages of the log for a document. Its images, audio and video are kept if they are stored here, by
 /// their digests; words stand for the others.
-pub fn parts(import: &Import, document: &ConversationDocument, stored: &BTreeMap<String, Part>) -> Vec<AgentImported> {
+pub fn split_document(
+    import: &ConversationImport,
+    document: &ConversationDocument,
+    stored: &BTreeMap<String, Part>,
+) -> Vec<AgentImported> {
     let threads: BTreeMap<&str, ImportedThread> = document
         .threads
         .iter()
         .map(|thread| {
             let (title, summary) = (thread.title.clone(), thread.summary.clone());
-            let thread_id = import.thread(&thread.thread_id);
+            let thread_id = import.thread_id(&thread.thread_id);
             (thread.thread_id.as_str(), ImportedThread { thread_id, title, summary })
         })
         .collect();
     let mut splitting =
-        Splitting { whole: Vec::new(), part: AgentImported::default(), bytes: 0, named: BTreeSet::new() };
+        DocumentSplitter { whole: Vec::new(), part: AgentImported::default(), bytes: 0, named: BTreeSet::new() };
     for (place, message) in document.messages.iter().enumerate() {
         let Some(thread) = threads.get(message.thread_id.as_str()) else { continue };
-        splitting.add(thread, Some(imported(import, place, thread, message, stored)));
+        splitting.add_message(thread, Some(imported_message(import, place, thread, message, stored)));
     }
     let said: BTreeSet<&str> = document.messages.iter().map(|message| message.thread_id.as_str()).collect();
     for thread in document.threads.iter().filter(|thread| !said.contains(thread.thread_id.as_str())) {
-        threads.get(thread.thread_id.as_str()).into_iter().for_each(|thread| splitting.add(thread, None));
+        threads.get(thread.thread_id.as_str()).into_iter().for_each(|thread| splitting.add_message(thread, None));
     }
-    let whole = splitting.end();
+    let whole = splitting.finish();
     let parts = u32::try_from(whole.len()).unwrap_or(u32::MAX);
     let numbered = whole.into_iter().zip(1..).map(|(content, part)| AgentImported {
         import_id: import.digest.clone(),
         user: import.user.to_string(),
         part,
         parts,
-        outside: vec![outside::mark(Kind::Import, &document.agent)],
+        outside: vec![outside::source_mark(OutsideSource::Import, &document.agent)],
         ..content
     });
     numbered.collect()
 }
 
-fn imported(
-    import: &Import,
+fn imported_message(
+    import: &ConversationImport,
     place: usize,
     thread: &ImportedThread,
     message: &DocumentMessage,
@@ -130,17 +134,17 @@ fn imported(
         }
     }
     ImportedMessage {
-        message_id: import.message(place),
+        message_id: import.message_id(place),
         thread_id: thread.thread_id.clone(),
         role: message.role.clone(),
-        text: media::in_words(&message.text, &missing),
+        text: media::text_with_parts(&message.text, &missing),
         time: message.time.clone(),
         parts,
     }
 }
 
 /// Messages on their way into parts.
-struct Splitting {
+struct DocumentSplitter {
     whole: Vec<AgentImported>,
     part: AgentImported,
     /// Of the part at hand.
@@ -149,8 +153,8 @@ struct Splitting {
     named: BTreeSet<String>,
 }
 
-impl Splitting {
-    fn add(&mut self, thread: &ImportedThread, message: Option<ImportedMessage>) {
+impl DocumentSplitter {
+    fn add_message(&mut self, thread: &ImportedThread, message: Option<ImportedMessage>) {
         let of_message = message.as_ref().map_or(0, |message| {
             let part = |part: &Part| part.media_type.len() + part.digest.len() + part.name.len() + AROUND_BYTES;
             message.text.len() + AROUND_BYTES + message.parts.iter().map(part).sum::<usize>()
@@ -171,7 +175,7 @@ impl Splitting {
         self.part.messages.extend(message);
     }
 
-    fn end(mut self) -> Vec<AgentImported> {
+    fn finish(mut self) -> Vec<AgentImported> {
         if self.bytes > 0 {
             self.whole.push(self.part);
         }
@@ -207,8 +211,8 @@ mod tests {
         }
     }
 
-    fn import(document: &ConversationDocument) -> Import {
-        Import::new(&Name::parse("bob").unwrap(), &Name::parse("joe").unwrap(), document)
+    fn import(document: &ConversationDocument) -> ConversationImport {
+        ConversationImport::new(&Name::parse("bob").unwrap(), &Name::parse("joe").unwrap(), document)
     }
 
     #[test]
@@ -217,10 +221,10 @@ mod tests {
         let later = ConversationDocument { exported_at: "2026-11-21T10:00:00Z".into(), ..one.clone() };
         let other = document(&[("lunch", "stew")]);
         assert_eq!(import(&one), import(&later));
-        assert_ne!(import(&one).event(1), import(&other).event(1));
-        assert_ne!(import(&one).event(1), import(&one).event(2));
-        let thread = import(&one).thread("lunch");
-        assert!(threads::is_theirs("bob", "joe", &thread) && Name::parse(&thread).is_ok());
+        assert_ne!(import(&one).event_id(1), import(&other).event_id(1));
+        assert_ne!(import(&one).event_id(1), import(&one).event_id(2));
+        let thread = import(&one).thread_id("lunch");
+        assert!(threads::is_owned_by("bob", "joe", &thread) && Name::parse(&thread).is_ok());
     }
 
     #[test]
@@ -228,7 +232,7 @@ mod tests {
         let long = "x".repeat(100 * 1024);
         let texts = [("lunch", long.as_str()), ("dinner", &long), ("lunch", &long), ("lunch", "the end")];
         let document = document(&texts);
-        let parts = parts(&import(&document), &document, &BTreeMap::new());
+        let parts = split_document(&import(&document), &document, &BTreeMap::new());
         assert_eq!(parts.iter().map(|part| (part.part, part.parts)).collect::<Vec<_>>(), [(1, 2), (2, 2)]);
         assert_eq!(parts.iter().map(|part| part.messages.len()).collect::<Vec<_>>(), [2, 2]);
         let ids: BTreeSet<_> = parts.iter().flat_map(|part| &part.messages).map(|it| &it.message_id).collect();
@@ -270,7 +274,7 @@ mod tests {
             (digest.clone(), Part { media_type, digest, size, name })
         };
         for stored in [BTreeMap::new(), (0..PARTS).map(stored).collect()] {
-            let [part] = parts(&import(&document), &document, &stored).try_into().unwrap();
+            let [part] = split_document(&import(&document), &document, &stored).try_into().unwrap();
             assert!(Body::from(part).encode().len() < PART_BYTES);
         }
     }
@@ -286,7 +290,7 @@ mod tests {
         };
         document.messages[0].parts = vec![part("one"), part("two")];
         let kept = Part { media_type: "image/png".into(), digest: "two".into(), size: 7, name: String::new() };
-        let parts = parts(&import(&document), &document, &BTreeMap::from([("two".to_owned(), kept.clone())]));
+        let parts = split_document(&import(&document), &document, &BTreeMap::from([("two".to_owned(), kept.clone())]));
         let message = &parts[0].messages[0];
         assert_eq!(message.text, "look\n[image a.png, 7 bytes]");
         assert_eq!(message.parts, [Part { name: "a.png".into(), ..kept }]);

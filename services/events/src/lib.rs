@@ -4,7 +4,7 @@
 //! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
 //! * [`permissions`]: who may do what on NATS, made from it; [`workers`] where tool workers are spoken to
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
-//! * [`carried`]: what stands on before the log is trimmed
+//! * [`carry_forward`]: what stands on before the log is trimmed
 //! * [`hash_chain`]: what ties an agent's decisions to all that stands before them
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`threads`]: ids of threads that say whose they are; [`imports`] conversations that were had elsewhere
@@ -20,7 +20,7 @@
 //! The bus, which brings messages and takes them, is in `kairo-core`.
 
 pub mod address;
-pub mod carried;
+pub mod carry_forward;
 pub mod commands;
 pub mod consent;
 pub mod copies;

@@ -5,9 +5,9 @@ use kairo_proto::{ContentType, time, v1::LogMessage};
 
 use crate::{
     envelope::{CONTENT_TYPE, WHOSE},
-    hash_chain::Content,
-    personal::Whose,
-    record::{Record, Stored},
+    hash_chain::ContentDigest,
+    personal::ContentOwners,
+    record::{Record, StoredMessageRef},
     vocabulary::{self, NotUnderstood},
 };
 
@@ -21,7 +21,7 @@ pub struct NotStored;
 
 /// The message, without what told the server how to store it. `headers` in any order; of several of one name the last
 /// counts.
-pub fn handed_out(stored: Stored<'_>, headers: impl Iterator<Item = (String, String)>) -> LogMessage {
+pub fn to_log_message(stored: StoredMessageRef<'_>, headers: impl Iterator<Item = (String, String)>) -> LogMessage {
     LogMessage {
         sequence: stored.sequence,
         subject: stored.subject.to_owned(),
@@ -38,21 +38,21 @@ pub fn is_opened(message: &LogMessage) -> bool {
 }
 
 /// Returns the owners of the words in it.
-pub fn whose(message: &LogMessage) -> Whose {
-    message.headers.get(WHOSE).map(|whose| Whose::read(whose)).unwrap_or_default()
+pub fn content_owners(message: &LogMessage) -> ContentOwners {
+    message.headers.get(WHOSE).map(|whose| ContentOwners::from_header(whose)).unwrap_or_default()
 }
 
 /// Reads a message that was handed out.
 ///
 /// # Errors
 /// The outer one where it is no message at all, the inner one where it is one that a newer reader understands, or nobody.
-pub fn understand(message: &LogMessage) -> Result<Result<Record, NotUnderstood>, NotStored> {
+pub fn decode_record(message: &LogMessage) -> Result<Result<Record, NotUnderstood>, NotStored> {
     let LogMessage { sequence, subject, stored, headers, data } = message;
     let at = stored.as_ref().and_then(time::read).ok_or(NotStored)?;
-    let stored = Stored { sequence: *sequence, subject, payload: data, at };
+    let stored = StoredMessageRef { sequence: *sequence, subject, payload: data, at };
     let header = |name: &'static str| headers.get(name).map(String::as_str);
     let read = Record::read(stored, header, MAX_BODY);
-    Ok(match vocabulary::newer(subject, header, &read) {
+    Ok(match vocabulary::newer_reader_needed(subject, header, &read) {
         Some(newer) => Err(newer.into()),
         None => read.map_err(NotUnderstood::from),
     })
@@ -62,9 +62,9 @@ pub fn understand(message: &LogMessage) -> Result<Result<Record, NotUnderstood>,
 ///
 /// # Errors
 /// If it is no message of a log.
-pub fn content(message: &LogMessage) -> Result<Content, NotStored> {
+pub fn content_digest(message: &LogMessage) -> Result<ContentDigest, NotStored> {
     let LogMessage { subject, stored, headers, data, .. } = message;
     let at = stored.as_ref().and_then(time::read).ok_or(NotStored)?;
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    Ok(Content::of(subject, headers, data, at))
+    Ok(ContentDigest::of_message(subject, headers, data, at))
 }

@@ -35,7 +35,7 @@ pub const NAME_BYTES: usize = 255;
 
 /// The media type as it is written here, if it may be that of a part: letters of any case are taken, parameters such as
 /// codecs are not kept, and some have a second name.
-pub fn known(media_type: &str) -> Option<&'static str> {
+pub fn canonical_type(media_type: &str) -> Option<&'static str> {
     let plain = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let plain = match plain.as_str() {
         "image/jpg" => "image/jpeg",
@@ -51,7 +51,7 @@ pub fn known(media_type: &str) -> Option<&'static str> {
 
 /// Returns the media type that the bytes show; none if no part may have it. The first bytes tell, except in two
 /// containers, which are video if they have a video track.
-pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
+pub fn sniff_type(bytes: &[u8]) -> Option<&'static str> {
     let at = |from: usize, mark: &[u8]| bytes.get(from..from + mark.len()) == Some(mark);
     match bytes {
         _ if at(0, b"\x89PNG\r\n\x1a\n") => Some("image/png"),
@@ -102,8 +102,8 @@ pub fn is_name(text: &str) -> bool {
 
 /// Returns the modality of a message with these parts: that of its first part, or text if it has none. Video counts as
 /// moving images: the event format has no word of its own for it.
-pub fn modality(parts: &[Part]) -> Modality {
-    match parts.first().map(|part| (words::Modality::from(kind(part)), kind(part))) {
+pub fn modality_of(parts: &[Part]) -> Modality {
+    match parts.first().map(|part| (words::Modality::from(kind_of(part)), kind_of(part))) {
         Some((words::Modality::Image, _) | (_, VIDEO)) => Modality::Image,
         Some((words::Modality::Audio, _)) => Modality::Audio,
         _ => Modality::Text,
@@ -120,7 +120,7 @@ pub fn with_state(text: &str, state: &str) -> String {
 }
 
 /// The images, audio and video that an event names, in their order.
-pub fn named(body: &Body) -> impl Iterator<Item = &Part> {
+pub fn named_parts(body: &Body) -> impl Iterator<Item = &Part> {
     let said = UserMessage::of(body).map(|message| &message.parts);
     let delivered = AgentMessage::of(body).map(|message| &message.parts);
     let came = ToolResult::of(body).map(|result| &result.parts);
@@ -129,23 +129,23 @@ pub fn named(body: &Body) -> impl Iterator<Item = &Part> {
 }
 
 /// `image`, `audio` or `video`.
-pub fn kind(part: &Part) -> &str {
+pub fn kind_of(part: &Part) -> &str {
     part.media_type.split('/').next().unwrap_or_default()
 }
 
 /// A part where it cannot be shown: `[image photo.png, 120 kB]`.
-pub fn described(part: &Part) -> String {
+pub fn describe_part(part: &Part) -> String {
     let name = if part.name.is_empty() { &part.media_type } else { &part.name };
-    format!("[{} {name}, {}]", kind(part), size(part.size))
+    format!("[{} {name}, {}]", kind_of(part), format_size(part.size))
 }
 
 /// Words with what belongs to them, for whom only words will do.
-pub fn in_words(text: &str, parts: &[Part]) -> String {
+pub fn text_with_parts(text: &str, parts: &[Part]) -> String {
     let words = (!text.is_empty()).then(|| text.to_owned());
-    words.into_iter().chain(parts.iter().map(described)).collect::<Vec<_>>().join("\n")
+    words.into_iter().chain(parts.iter().map(describe_part)).collect::<Vec<_>>().join("\n")
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
         1_000..999_500 => format!("{} kB", (bytes + 500) / 1_000),
@@ -185,14 +185,17 @@ mod tests {
             (b"RIFF\0\0", None),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(sniff(bytes), expected, "{bytes:?}");
+            assert_eq!(sniff_type(bytes), expected, "{bytes:?}");
         }
         for media_type in TYPES {
-            assert_eq!(known(media_type), Some(media_type));
+            assert_eq!(canonical_type(media_type), Some(media_type));
         }
-        assert_eq!(known("Audio/OGG; codecs=opus"), Some("audio/ogg"));
-        assert_eq!(known("image/jpg"), Some("image/jpeg"));
-        assert_eq!((known("image/svg+xml"), known("text/plain"), known("")), (None, None, None));
+        assert_eq!(canonical_type("Audio/OGG; codecs=opus"), Some("audio/ogg"));
+        assert_eq!(canonical_type("image/jpg"), Some("image/jpeg"));
+        assert_eq!(
+            (canonical_type("image/svg+xml"), canonical_type("text/plain"), canonical_type("")),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -214,22 +217,25 @@ mod tests {
             ..Default::default()
         };
         let photo = part("image/png", "photo.png", 119_600);
-        assert_eq!(described(&photo), "[image photo.png, 120 kB]");
-        assert_eq!(described(&part("audio/wav", "", 999)), "[audio audio/wav, 999 bytes]");
-        assert_eq!(described(&part("audio/wav", "a", 999_500)), "[audio a, 1.0 MB]");
-        assert_eq!(described(&part("audio/wav", "a", 12_345_678)), "[audio a, 12.3 MB]");
-        assert_eq!(in_words("Look.", std::slice::from_ref(&photo)), "Look.\n[image photo.png, 120 kB]");
-        assert_eq!(in_words("", std::slice::from_ref(&photo)), "[image photo.png, 120 kB]");
-        assert_eq!((in_words("Look.", &[]), modality(&[])), ("Look.".to_owned(), Modality::Text));
-        assert_eq!(modality(&[photo]), Modality::Image);
+        assert_eq!(describe_part(&photo), "[image photo.png, 120 kB]");
+        assert_eq!(describe_part(&part("audio/wav", "", 999)), "[audio audio/wav, 999 bytes]");
+        assert_eq!(describe_part(&part("audio/wav", "a", 999_500)), "[audio a, 1.0 MB]");
+        assert_eq!(describe_part(&part("audio/wav", "a", 12_345_678)), "[audio a, 12.3 MB]");
+        assert_eq!(text_with_parts("Look.", std::slice::from_ref(&photo)), "Look.\n[image photo.png, 120 kB]");
+        assert_eq!(text_with_parts("", std::slice::from_ref(&photo)), "[image photo.png, 120 kB]");
+        assert_eq!((text_with_parts("Look.", &[]), modality_of(&[])), ("Look.".to_owned(), Modality::Text));
+        assert_eq!(modality_of(&[photo]), Modality::Image);
         let film = part("video/mp4", "film.mp4", 2_000_000);
-        assert_eq!((described(&film).as_str(), modality(&[film])), ("[video film.mp4, 2.0 MB]", Modality::Image));
+        assert_eq!(
+            (describe_part(&film).as_str(), modality_of(&[film])),
+            ("[video film.mp4, 2.0 MB]", Modality::Image)
+        );
     }
 
     #[test]
     fn events_name_what_belongs_to_their_messages() {
         let part = |digest: &str| Part { digest: digest.into(), ..Default::default() };
-        let digests = |body: Body| named(&body).map(|part| part.digest.clone()).collect::<Vec<_>>();
+        let digests = |body: Body| named_parts(&body).map(|part| part.digest.clone()).collect::<Vec<_>>();
         let parts = vec![part("a"), part("b")];
         assert_eq!(digests(UserMessage { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);
         assert_eq!(digests(AgentMessage { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);

@@ -13,7 +13,7 @@ const BYTES: usize = 200;
 
 /// The kind of source that brought content in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OutsideSource {
     /// A mail, by its sender.
     Mail,
     /// A page, by its URL.
@@ -31,15 +31,15 @@ pub enum Kind {
 }
 
 /// The mark of content that comes from there.
-pub fn mark(kind: Kind, whence: &str) -> String {
+pub fn source_mark(kind: OutsideSource, whence: &str) -> String {
     let kind = match kind {
-        Kind::Mail => "mail",
-        Kind::Web => "web",
-        Kind::Mcp => "mcp",
-        Kind::Worker => "worker",
-        Kind::System => "system",
-        Kind::Environment => "environment",
-        Kind::Import => "import",
+        OutsideSource::Mail => "mail",
+        OutsideSource::Web => "web",
+        OutsideSource::Mcp => "mcp",
+        OutsideSource::Worker => "worker",
+        OutsideSource::System => "system",
+        OutsideSource::Environment => "environment",
+        OutsideSource::Import => "import",
     };
     let line = whence.split(char::is_control).collect::<Vec<_>>().join(" ");
     let mark = format!("{kind}:{line}");
@@ -47,7 +47,7 @@ pub fn mark(kind: Kind, whence: &str) -> String {
 }
 
 /// At most [`MOST`] of them, each once, none longer than a mark is.
-pub fn bounded<'m>(marks: impl IntoIterator<Item = &'m str>) -> Vec<String> {
+pub fn limit_marks<'m>(marks: impl IntoIterator<Item = &'m str>) -> Vec<String> {
     let mut kept = BTreeSet::new();
     for mark in marks {
         if kept.len() < MOST {
@@ -63,15 +63,15 @@ mod tests {
 
     #[test]
     fn marks_are_short_lines() {
-        assert_eq!(mark(Kind::Mail, "bob@example.org"), "mail:bob@example.org");
-        assert_eq!(mark(Kind::Web, "https://a/\nmcp:mine"), "web:https://a/ mcp:mine");
-        assert!(mark(Kind::Mcp, &"ä".repeat(500)).len() <= BYTES);
+        assert_eq!(source_mark(OutsideSource::Mail, "bob@example.org"), "mail:bob@example.org");
+        assert_eq!(source_mark(OutsideSource::Web, "https://a/\nmcp:mine"), "web:https://a/ mcp:mine");
+        assert!(source_mark(OutsideSource::Mcp, &"ä".repeat(500)).len() <= BYTES);
     }
 
     #[test]
     fn so_many_are_kept_and_each_once() {
         let many: Vec<String> = (0..50).map(|at| format!("web:{at}")).collect();
-        assert_eq!(bounded(many.iter().map(String::as_str)).len(), MOST);
-        assert_eq!(bounded(["b", "a", "b", ""]), ["a", "b"]);
+        assert_eq!(limit_marks(many.iter().map(String::as_str)).len(), MOST);
+        assert_eq!(limit_marks(["b", "a", "b", ""]), ["a", "b"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Permissions on NATS: what each identity publishes and subscribes to, derived from the table of subjects.
 //!
 //! Every service has its own user, so one that is taken over says nothing in another's name. Two more identities are no
-//! services: the one that makes streams, and that of other systems. [`rendered`] is the configuration of nats-server.
+//! services: the one that makes streams, and that of other systems. [`render_all`] is the configuration of nats-server.
 //!
 //! Other systems have an account of their own, in which there is no stream and nobody else. What they publish there is a request to
 //! gateways, over the one subject that the accounts share, so neither a reply subject nor a malformed header gets any further.
@@ -29,7 +29,7 @@ const USUAL_INBOX: &str = "_INBOX.>";
 
 /// Somebody whom NATS knows by a user of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Identity {
+pub enum NatsIdentity {
     Service(Service),
     /// `kairo provision` and operators: makes and changes streams, and so may do everything.
     Provision,
@@ -39,59 +39,59 @@ pub enum Identity {
 
 /// The subjects that an identity may use in one direction. Deny takes precedence over allow, and the default is deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct SubjectRules {
     pub allow: Vec<String>,
     pub deny: Vec<String>,
 }
 
 /// The permissions of an identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permissions {
-    pub publish: Rules,
-    pub subscribe: Rules,
+pub struct NatsPermissions {
+    pub publish: SubjectRules,
+    pub subscribe: SubjectRules,
 }
 
-impl Identity {
-    pub const ALL: [Identity; 8] = [
-        Identity::Service(Service::Gateway),
-        Identity::Service(Service::Router),
-        Identity::Service(Service::AgentRuntime),
-        Identity::Service(Service::ToolRunner),
-        Identity::Service(Service::ProcessSupervisor),
-        Identity::Service(Service::Projector),
-        Identity::Provision,
-        Identity::Outside,
+impl NatsIdentity {
+    pub const ALL: [NatsIdentity; 8] = [
+        NatsIdentity::Service(Service::Gateway),
+        NatsIdentity::Service(Service::Router),
+        NatsIdentity::Service(Service::AgentRuntime),
+        NatsIdentity::Service(Service::ToolRunner),
+        NatsIdentity::Service(Service::ProcessSupervisor),
+        NatsIdentity::Service(Service::Projector),
+        NatsIdentity::Provision,
+        NatsIdentity::Outside,
     ];
 
     /// Also its user's name, unless it was given another.
     pub const fn name(self) -> &'static str {
         match self {
-            Identity::Service(service) => service.name(),
-            Identity::Provision => "provision",
-            Identity::Outside => "outside",
+            NatsIdentity::Service(service) => service.name(),
+            NatsIdentity::Provision => "provision",
+            NatsIdentity::Outside => "outside",
         }
     }
 
     /// Its name in variables of the environment, such as that of its password.
-    pub fn variable(self) -> String {
+    pub fn variable_name(self) -> String {
         self.name().replace('-', "_").to_uppercase()
     }
 
-    /// The variable of [`rendered`] that holds its permissions. `GATEWAY` alone would be a setting of nats-server.
+    /// The variable of [`render_all`] that holds its permissions. `GATEWAY` alone would be a setting of nats-server.
     pub fn permissions_variable(self) -> String {
-        format!("PERMISSIONS_{}", self.variable())
+        format!("PERMISSIONS_{}", self.variable_name())
     }
 
     /// Returns what it may publish and subscribe to.
-    pub fn permissions(self) -> Permissions {
+    pub fn permissions(self) -> NatsPermissions {
         match self {
-            Identity::Service(service) => of_service(service),
+            NatsIdentity::Service(service) => service_permissions(service),
             // Who makes streams could have the server publish anything, so a list would protect nothing.
-            Identity::Provision => Permissions::default().publishes([">"]).hears([">"]),
-            Identity::Outside => Permissions::default()
-                .publishes([WITHOUT_PARTITION])
-                .never_publishes(announcements())
-                .hears([USUAL_INBOX]),
+            NatsIdentity::Provision => NatsPermissions::default().allow_publish([">"]).allow_subscribe([">"]),
+            NatsIdentity::Outside => NatsPermissions::default()
+                .allow_publish([WITHOUT_PARTITION])
+                .deny_publish(announcement_subjects())
+                .allow_subscribe([USUAL_INBOX]),
         }
     }
 }
@@ -101,124 +101,126 @@ pub fn inbox_prefix(name: &str) -> String {
     format!("_INBOX_{name}")
 }
 
-fn inboxes(service: Service) -> String {
+fn inbox_filter(service: Service) -> String {
     format!("{}.>", inbox_prefix(service.name()))
 }
 
-fn of_service(service: Service) -> Permissions {
-    let own = Permissions::default()
-        .publishes(emitted(service))
-        .reads_log(service)
-        .consumes(service)
-        .hears([inboxes(service)])
-        .reads(&bucket(DATA_KEYS_BUCKET))
+fn service_permissions(service: Service) -> NatsPermissions {
+    let own = NatsPermissions::default()
+        .allow_publish(emitted_subjects(service))
+        .allow_log_reads(service)
+        .allow_consuming(service)
+        .allow_subscribe([inbox_filter(service)])
+        .allow_reads(&bucket_stream(DATA_KEYS_BUCKET))
         // Who is there.
-        .hears([STATUS_PING])
-        .answers([Service::Gateway]);
+        .allow_subscribe([STATUS_PING])
+        .allow_answers([Service::Gateway]);
     // Orders to forget somebody, which are kept there, too, are the gateway's.
     let own = if service == Service::Projector {
         own
     } else {
-        own.writes(DATA_KEYS_BUCKET, &["user.*.*", "agent.*.*", "object.*.*"])
+        own.allow_writes(DATA_KEYS_BUCKET, &["user.*.*", "agent.*.*", "object.*.*"])
     };
     match service {
-        Service::Gateway => gateway(own),
-        Service::Router => owner_of_partitions(service, own.reads(DLQ_STREAM))
-            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "commands.*"])
-            .reads(&bucket(SNAPSHOTS_BUCKET))
-            .reads(HOOKS_STREAM),
-        Service::AgentRuntime => owner_of_partitions(service, own.reads(DLQ_STREAM))
-            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "agent.>", "part.>", "answers.*"])
-            .reads(&bucket(SNAPSHOTS_BUCKET))
-            .writes(HOOKS_BUCKET, &[">"])
-            .reads(HOOKS_STREAM)
+        Service::Gateway => gateway_permissions(own),
+        Service::Router => with_partition_ownership(service, own.allow_reads(DLQ_STREAM))
+            .allow_writes(SNAPSHOTS_BUCKET, &[&checkpoint_keys(service), "commands.*"])
+            .allow_reads(&bucket_stream(SNAPSHOTS_BUCKET))
+            .allow_reads(HOOKS_STREAM),
+        Service::AgentRuntime => with_partition_ownership(service, own.allow_reads(DLQ_STREAM))
+            .allow_writes(SNAPSHOTS_BUCKET, &[&checkpoint_keys(service), "agent.>", "part.>", "answers.*"])
+            .allow_reads(&bucket_stream(SNAPSHOTS_BUCKET))
+            .allow_writes(HOOKS_BUCKET, &[">"])
+            .allow_reads(HOOKS_STREAM)
             // And whether the cap of the installation is reached.
-            .hears([TAILS.to_owned(), format!("$KV.{CONGESTION_BUCKET}.CAP")])
-            .publishes(["kairo.timer.set.*.*".to_owned(), api("STREAM.MSG.DELETE", TIMERS_STREAM)])
-            .reads(TIMERS_STREAM)
-            .reads_objects(),
+            .allow_subscribe([TAILS.to_owned(), format!("$KV.{CONGESTION_BUCKET}.CAP")])
+            .allow_publish(["kairo.timer.set.*.*".to_owned(), api_subject("STREAM.MSG.DELETE", TIMERS_STREAM)])
+            .allow_reads(TIMERS_STREAM)
+            .allow_object_reads(),
         Service::ToolRunner => own
-            .reads(DLQ_STREAM)
-            .asks([CONTROL, HOLDING])
-            .hears([HOLDING])
-            .answers([Service::ToolRunner])
-            .hears([MCP_SIGN_IN, QUESTIONS])
+            .allow_reads(DLQ_STREAM)
+            .allow_requests([CONTROL, HOLDING])
+            .allow_subscribe([HOLDING])
+            .allow_answers([Service::ToolRunner])
+            .allow_subscribe([MCP_SIGN_IN, QUESTIONS])
             // Of servers, and of users at servers.
-            .writes(SIGN_INS_BUCKET, &["*", "*.*"])
-            .reads(&bucket(SIGN_INS_BUCKET))
-            .asks([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
-            .hears([workers::ANNOUNCEMENTS, workers::SAYINGS])
+            .allow_writes(SIGN_INS_BUCKET, &["*", "*.*"])
+            .allow_reads(&bucket_stream(SIGN_INS_BUCKET))
+            .allow_requests([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
+            .allow_subscribe([workers::ANNOUNCEMENTS, workers::SAYINGS])
             // It keeps the images and audio of results.
-            .reads_objects()
-            .publishes([format!("$O.{OBJECTS_BUCKET}.>"), api("STREAM.PURGE", &objects())]),
+            .allow_object_reads()
+            .allow_publish([format!("$O.{OBJECTS_BUCKET}.>"), api_subject("STREAM.PURGE", &objects_stream())]),
         Service::ProcessSupervisor => own
-            .reads(DLQ_STREAM)
+            .allow_reads(DLQ_STREAM)
             // One forwards to the other what it is asked about its processes.
-            .asks([CONTROL, HOLDING])
-            .hears([CONTROL, SUPERVISORS_CONTROL, TAILS, HOLDING])
-            .answers([Service::ToolRunner, Service::ProcessSupervisor]),
+            .allow_requests([CONTROL, HOLDING])
+            .allow_subscribe([CONTROL, SUPERVISORS_CONTROL, TAILS, HOLDING])
+            .allow_answers([Service::ToolRunner, Service::ProcessSupervisor]),
         Service::Projector => own,
     }
 }
 
-fn gateway(own: Permissions) -> Permissions {
-    let looks = STREAMS.iter().map(|stream| api("STREAM.INFO", stream));
-    let looks = looks.chain(STREAMS.iter().map(|stream| format!("{}.*", api("CONSUMER.INFO", stream))));
-    own.publishes(looks)
+fn gateway_permissions(own: NatsPermissions) -> NatsPermissions {
+    let looks = STREAMS.iter().map(|stream| api_subject("STREAM.INFO", stream));
+    let looks = looks.chain(STREAMS.iter().map(|stream| format!("{}.*", api_subject("CONSUMER.INFO", stream))));
+    own.allow_publish(looks)
         // What other systems publish, which it writes into the log for them.
-        .hears([ENTRANCE])
-        .publishes([WITHOUT_PARTITION, ANSWERS_TO_OTHER_ACCOUNTS])
-        .never_publishes(announcements())
-        .reads(DLQ_STREAM)
-        .asks([STATUS_PING, TAILS, MCP_SIGN_IN, QUESTIONS])
+        .allow_subscribe([ENTRANCE])
+        .allow_publish([WITHOUT_PARTITION, ANSWERS_TO_OTHER_ACCOUNTS])
+        .deny_publish(announcement_subjects())
+        .allow_reads(DLQ_STREAM)
+        .allow_requests([STATUS_PING, TAILS, MCP_SIGN_IN, QUESTIONS])
         // Whether somebody who is to be forgotten is signed in anywhere.
-        .reads(&bucket(SIGN_INS_BUCKET))
-        .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
-        .reads(&bucket(CONGESTION_BUCKET))
-        .reads(&bucket(SNAPSHOTS_BUCKET))
-        .makes_again(CONGESTION_BUCKET)
+        .allow_reads(&bucket_stream(SIGN_INS_BUCKET))
+        .allow_subscribe([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
+        .allow_reads(&bucket_stream(CONGESTION_BUCKET))
+        .allow_reads(&bucket_stream(SNAPSHOTS_BUCKET))
+        .allow_recreation(CONGESTION_BUCKET)
         // That the cap of the installation is reached.
-        .writes(CONGESTION_BUCKET, &["CAP"])
-        .writes(DATA_KEYS_BUCKET, &["order.*", "installation.*"])
-        .watches(&bucket(DATA_KEYS_BUCKET))
-        .writes(KEYS_BUCKET, &[">"])
-        .reads(&bucket(KEYS_BUCKET))
-        .follows(&bucket(KEYS_BUCKET))
+        .allow_writes(CONGESTION_BUCKET, &["CAP"])
+        .allow_writes(DATA_KEYS_BUCKET, &["order.*", "installation.*"])
+        .allow_watching(&bucket_stream(DATA_KEYS_BUCKET))
+        .allow_writes(KEYS_BUCKET, &[">"])
+        .allow_reads(&bucket_stream(KEYS_BUCKET))
+        .allow_following(&bucket_stream(KEYS_BUCKET))
         // Keys are destroyed, and what others have written there is removed.
-        .publishes([DATA_KEYS_BUCKET, KEYS_BUCKET].map(|name| api("STREAM.MSG.DELETE", &bucket(name))))
-        .writes(TICKETS_BUCKET, &[">"])
-        .reads(&bucket(TICKETS_BUCKET))
-        .reads_objects()
+        .allow_publish(
+            [DATA_KEYS_BUCKET, KEYS_BUCKET].map(|name| api_subject("STREAM.MSG.DELETE", &bucket_stream(name))),
+        )
+        .allow_writes(TICKETS_BUCKET, &[">"])
+        .allow_reads(&bucket_stream(TICKETS_BUCKET))
+        .allow_object_reads()
         // It follows what is stored, to remove what no event names.
-        .publishes([format!("{}.*", api("CONSUMER.MSG.NEXT", &objects()))])
+        .allow_publish([format!("{}.*", api_subject("CONSUMER.MSG.NEXT", &objects_stream()))])
         // Bytes that somebody else stores at the same time are replaced; who may write there could purge by a rollup, too.
-        .publishes([format!("$O.{OBJECTS_BUCKET}.>"), api("STREAM.PURGE", &objects())])
+        .allow_publish([format!("$O.{OBJECTS_BUCKET}.>"), api_subject("STREAM.PURGE", &objects_stream())])
 }
 
 /// Adds the permissions of a service whose replicas share the log by partitions.
-fn owner_of_partitions(service: Service, own: Permissions) -> Permissions {
+fn with_partition_ownership(service: Service, own: NatsPermissions) -> NatsPermissions {
     let group = format!("{}.*", service.name());
-    own.writes(MEMBERS_BUCKET, &[&group])
-        .reads(&bucket(MEMBERS_BUCKET))
-        .makes_again(MEMBERS_BUCKET)
-        .writes(OWNERS_BUCKET, &[&group])
-        .reads(&bucket(OWNERS_BUCKET))
-        .makes_again(OWNERS_BUCKET)
-        .writes(CONGESTION_BUCKET, &[">"])
+    own.allow_writes(MEMBERS_BUCKET, &[&group])
+        .allow_reads(&bucket_stream(MEMBERS_BUCKET))
+        .allow_recreation(MEMBERS_BUCKET)
+        .allow_writes(OWNERS_BUCKET, &[&group])
+        .allow_reads(&bucket_stream(OWNERS_BUCKET))
+        .allow_recreation(OWNERS_BUCKET)
+        .allow_writes(CONGESTION_BUCKET, &[">"])
 }
 
 /// The subjects that the table says it emits.
-fn emitted(service: Service) -> impl Iterator<Item = String> {
+fn emitted_subjects(service: Service) -> impl Iterator<Item = String> {
     let own = TABLE.iter().filter(move |route| match route.emitter {
         Emitter::Only(emitter) => emitter == service,
         Emitter::Owner => true,
         Emitter::Timer => false,
     });
-    own.map(move |route| subject(route, service))
+    own.map(move |route| publish_subject(route, service))
 }
 
 /// A subject as its emitter publishes on it: what a service says of itself has its own name as the owner.
-fn subject(route: &Route, service: Service) -> String {
+fn publish_subject(route: &Route, service: Service) -> String {
     let is_of_services = route.noun == "system" || route.emitter == Emitter::Owner;
     let owner = if is_of_services { service.name() } else { "*" };
     let spoken = format!("kairo.{}.{owner}.{}", route.noun, route.verb);
@@ -229,124 +231,124 @@ fn subject(route: &Route, service: Service) -> String {
 }
 
 /// Returns the subjects that other systems may not publish on, as Kairo announces there: the log would add a partition.
-fn announcements() -> impl Iterator<Item = String> {
+fn announcement_subjects() -> impl Iterator<Item = String> {
     let verbs = TABLE.iter().filter(|route| route.noun == "system").map(Route::filter);
     verbs.chain(Service::ALL.map(|service| format!("kairo.system.{}.*", service.name())))
 }
 
-fn checkpoints(service: Service) -> String {
+fn checkpoint_keys(service: Service) -> String {
     format!("checkpoint.{}.>", service.name())
 }
 
-fn bucket(name: &str) -> String {
+fn bucket_stream(name: &str) -> String {
     format!("KV_{name}")
 }
 
-fn objects() -> String {
+fn objects_stream() -> String {
     format!("OBJ_{OBJECTS_BUCKET}")
 }
 
 /// A request to JetStream about a stream.
-fn api(request: &str, stream: &str) -> String {
+fn api_subject(request: &str, stream: &str) -> String {
     format!("$JS.API.{request}.{stream}")
 }
 
-impl Permissions {
-    fn publishes<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
+impl NatsPermissions {
+    fn allow_publish<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
         self.publish.allow.extend(subjects.into_iter().map(Into::into));
         self
     }
 
-    fn never_publishes<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
+    fn deny_publish<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
         self.publish.deny.extend(subjects.into_iter().map(Into::into));
         self
     }
 
-    fn hears<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
+    fn allow_subscribe<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
         self.subscribe.allow.extend(subjects.into_iter().map(Into::into));
         self
     }
 
     /// Requests, whose answers come to its own inboxes.
-    fn asks<S: Into<String>>(self, subjects: impl IntoIterator<Item = S>) -> Self {
-        self.publishes(subjects)
+    fn allow_requests<S: Into<String>>(self, subjects: impl IntoIterator<Item = S>) -> Self {
+        self.allow_publish(subjects)
     }
 
     /// Answers these services. Rather than `allow_responses`, for which the server would note down every delivery.
-    fn answers(self, askers: impl IntoIterator<Item = Service>) -> Self {
-        self.publishes(askers.into_iter().map(inboxes))
+    fn allow_answers(self, askers: impl IntoIterator<Item = Service>) -> Self {
+        self.allow_publish(askers.into_iter().map(inbox_filter))
     }
 
     /// Single messages and pages, and what the stream is.
-    fn reads(self, stream: &str) -> Self {
-        let direct = api("DIRECT.GET", stream);
+    fn allow_reads(self, stream: &str) -> Self {
+        let direct = api_subject("DIRECT.GET", stream);
         let under = format!("{direct}.>");
-        self.publishes([api("STREAM.INFO", stream), api("STREAM.MSG.GET", stream), direct, under])
+        self.allow_publish([api_subject("STREAM.INFO", stream), api_subject("STREAM.MSG.GET", stream), direct, under])
     }
 
     /// The log, in order, too: by consumers that nobody shares. Those that replicas share are not for it to change.
-    fn reads_log(self, service: Service) -> Self {
-        let reader = |request: &str| format!("{}.>", api(request, EVENTS_STREAM));
+    fn allow_log_reads(self, service: Service) -> Self {
+        let reader = |request: &str| format!("{}.>", api_subject(request, EVENTS_STREAM));
         let shared = Consumer::DURABLE.into_iter().filter(|consumer| consumer.stream() == EVENTS_STREAM);
         let denied = shared.flat_map(|consumer| {
-            let of = |request: &str| format!("{}.{}", api(request, EVENTS_STREAM), consumer.name());
+            let of = |request: &str| format!("{}.{}", api_subject(request, EVENTS_STREAM), consumer.name());
             let create = of("CONSUMER.CREATE");
             let next = (consumer.service() != service).then(|| of("CONSUMER.MSG.NEXT"));
             [format!("{create}.>"), create, of("CONSUMER.DELETE")].into_iter().chain(next)
         });
-        self.reads(EVENTS_STREAM)
-            .publishes(["CONSUMER.CREATE", "CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"].map(reader))
-            .never_publishes(denied)
+        self.allow_reads(EVENTS_STREAM)
+            .allow_publish(["CONSUMER.CREATE", "CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"].map(reader))
+            .deny_publish(denied)
     }
 
     /// Its durable consumers.
-    fn consumes(self, service: Service) -> Self {
+    fn allow_consuming(self, service: Service) -> Self {
         let own = Consumer::DURABLE.into_iter().filter(|consumer| consumer.service() == service);
         let subjects = own.flat_map(|consumer| {
             let (stream, name) = (consumer.stream(), consumer.name());
-            let of = |request: &str| format!("{}.{name}", api(request, stream));
+            let of = |request: &str| format!("{}.{name}", api_subject(request, stream));
             [of("CONSUMER.INFO"), of("CONSUMER.MSG.NEXT"), format!("$JS.ACK.{stream}.{name}.>")]
         });
-        self.publishes(subjects)
+        self.allow_publish(subjects)
     }
 
-    fn writes(self, bucket: &str, keys: &[&str]) -> Self {
-        self.publishes(keys.iter().map(|key| format!("$KV.{bucket}.{key}")))
+    fn allow_writes(self, bucket: &str, keys: &[&str]) -> Self {
+        self.allow_publish(keys.iter().map(|key| format!("$KV.{bucket}.{key}")))
     }
 
     /// A bucket in memory, which a server that was restarted has forgotten. It may not change one that is there.
-    fn makes_again(self, name: &str) -> Self {
-        self.publishes([api("STREAM.CREATE", &bucket(name))])
+    fn allow_recreation(self, name: &str) -> Self {
+        self.allow_publish([api_subject("STREAM.CREATE", &bucket_stream(name))])
     }
 
     /// Reads in order by the client library's own consumers, which have no names and control their flow.
-    fn watches(self, stream: &str) -> Self {
-        let create = api("CONSUMER.CREATE", stream);
+    fn allow_watching(self, stream: &str) -> Self {
+        let create = api_subject("CONSUMER.CREATE", stream);
         let under = format!("{create}.>");
-        let delete = format!("{}.*", api("CONSUMER.DELETE", stream));
-        self.publishes([create, under, delete, format!("$JS.FC.{stream}.>")])
+        let delete = format!("{}.*", api_subject("CONSUMER.DELETE", stream));
+        self.allow_publish([create, under, delete, format!("$JS.FC.{stream}.>")])
     }
 
     /// Reads in order, by a consumer that nobody shares.
-    fn follows(self, stream: &str) -> Self {
-        self.publishes(
+    fn allow_following(self, stream: &str) -> Self {
+        self.allow_publish(
             ["CONSUMER.CREATE", "CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"]
-                .map(|request| format!("{}.>", api(request, stream))),
+                .map(|request| format!("{}.>", api_subject(request, stream))),
         )
     }
 
-    fn reads_objects(self) -> Self {
-        self.reads(&objects()).watches(&objects())
+    fn allow_object_reads(self) -> Self {
+        self.allow_reads(&objects_stream()).allow_watching(&objects_stream())
     }
 }
 
 /// Returns the permissions of the worker of this name: it speaks to tool-runner of its own tools, and nothing else.
-pub fn of_worker(worker: &Name) -> Permissions {
+pub fn worker_permissions(worker: &Name) -> NatsPermissions {
     let own = |subjects: &[&str]| {
         let own = subjects.iter().map(|subject| subject.replacen('*', worker.as_str(), 1));
         own.collect::<Vec<_>>()
     };
-    Permissions::default().publishes(own(&[workers::ANNOUNCEMENTS, workers::SAYINGS])).hears(own(&[
+    NatsPermissions::default().allow_publish(own(&[workers::ANNOUNCEMENTS, workers::SAYINGS])).allow_subscribe(own(&[
         workers::HELLOS,
         workers::VERDICTS,
         workers::CALLS,
@@ -356,23 +358,23 @@ pub fn of_worker(worker: &Name) -> Permissions {
 
 /// Renders the permissions of a worker's user for nats-server's configuration. A worker may answer calls, each once,
 /// wherever tool-runner waits for that: rather than on all inboxes of tool-runner, where it could speak for others.
-pub fn rendered_of_worker(worker: &Name) -> String {
-    let Permissions { publish, subscribe } = of_worker(worker);
+pub fn render_worker(worker: &Name) -> String {
+    let NatsPermissions { publish, subscribe } = worker_permissions(worker);
     let mut text = String::from("{\n");
-    render(&mut text, "publish", publish);
-    render(&mut text, "subscribe", subscribe);
+    render_direction(&mut text, "publish", publish);
+    render_direction(&mut text, "subscribe", subscribe);
     text + "  allow_responses: { max: 1, expires: \"1m\" }\n}"
 }
 
 /// All of it as a part of nats-server's configuration: a variable for each identity, to be included where users are listed.
-pub fn rendered() -> String {
+pub fn render_all() -> String {
     let mut text = String::from(HEAD);
-    for identity in Identity::ALL {
-        let Permissions { publish, subscribe } = identity.permissions();
+    for identity in NatsIdentity::ALL {
+        let NatsPermissions { publish, subscribe } = identity.permissions();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\n{} = {{", identity.permissions_variable());
-        render(&mut text, "publish", publish);
-        render(&mut text, "subscribe", subscribe);
+        render_direction(&mut text, "publish", publish);
+        render_direction(&mut text, "subscribe", subscribe);
         text.push_str("}\n");
     }
     let _ = writeln!(text, "\nEXPORTS = [{{ service: \"{ENTRANCE}\", accounts: [{OUTSIDE_ACCOUNT}] }}]");
@@ -381,14 +383,14 @@ pub fn rendered() -> String {
     text
 }
 
-/// The accounts of nats-server with these users, to stand behind [`rendered`]. Tool workers are users of Kairo's account.
-pub fn rendered_accounts(
-    users: impl IntoIterator<Item = (Identity, String)>,
+/// The accounts of nats-server with these users, to stand behind [`render_all`]. Tool workers are users of Kairo's account.
+pub fn render_accounts(
+    users: impl IntoIterator<Item = (NatsIdentity, String)>,
     workers: impl IntoIterator<Item = String>,
 ) -> String {
     let (outside, inside): (Vec<_>, Vec<_>) =
-        users.into_iter().partition(|(identity, _)| *identity == Identity::Outside);
-    let lines = |users: Vec<(Identity, String)>| users.into_iter().map(|(_, user)| format!("      {user}\n"));
+        users.into_iter().partition(|(identity, _)| *identity == NatsIdentity::Outside);
+    let lines = |users: Vec<(NatsIdentity, String)>| users.into_iter().map(|(_, user)| format!("      {user}\n"));
     let workers = workers.into_iter().map(|user| format!("      {user}\n"));
     let inside: String = lines(inside).chain(workers).collect();
     let outside: String = lines(outside).collect();
@@ -399,7 +401,7 @@ pub fn rendered_accounts(
 }
 
 /// The entry of nats-server's list of users for whoever has the seed of this public nkey: they are that identity.
-pub fn rendered_nkey(nkey: &str, identity: Identity) -> String {
+pub fn render_nkey_user(nkey: &str, identity: NatsIdentity) -> String {
     format!("{{ nkey: \"{nkey}\", permissions: ${} }}", identity.permissions_variable())
 }
 
@@ -408,7 +410,7 @@ const HEAD: &str = "\
 # A variable for each identity, and what accounts share. Include it before the accounts; all variables must be used there.
 ";
 
-fn render(text: &mut String, direction: &str, rules: Rules) {
+fn render_direction(text: &mut String, direction: &str, rules: SubjectRules) {
     let _ = writeln!(text, "  {direction}: {{");
     for (what, mut subjects) in [("allow", rules.allow), ("deny", rules.deny)] {
         subjects.sort();
@@ -437,14 +439,14 @@ mod tests {
         }
     }
 
-    fn may_publish(identity: Identity, subject: &str) -> bool {
-        let Rules { allow, deny } = identity.permissions().publish;
+    fn may_publish(identity: NatsIdentity, subject: &str) -> bool {
+        let SubjectRules { allow, deny } = identity.permissions().publish;
         allow.iter().any(|pattern| is_in(pattern, subject)) && !deny.iter().any(|pattern| is_in(pattern, subject))
     }
 
     fn who_may_publish(subject: &str) -> Vec<&'static str> {
-        let others = Identity::ALL.into_iter().filter(|identity| *identity != Identity::Provision);
-        others.filter(|identity| may_publish(*identity, subject)).map(Identity::name).collect()
+        let others = NatsIdentity::ALL.into_iter().filter(|identity| *identity != NatsIdentity::Provision);
+        others.filter(|identity| may_publish(*identity, subject)).map(NatsIdentity::name).collect()
     }
 
     #[test]
@@ -452,12 +454,12 @@ mod tests {
         for route in TABLE {
             match route.emitter {
                 Emitter::Only(service) => {
-                    let said = subject(route, service).replace('*', "x");
+                    let said = publish_subject(route, service).replace('*', "x");
                     assert_eq!(who_may_publish(&said), [service.name()], "{said}");
                 }
                 Emitter::Owner => {
                     for service in Service::ALL {
-                        assert_eq!(who_may_publish(&subject(route, service)), [service.name()]);
+                        assert_eq!(who_may_publish(&publish_subject(route, service)), [service.name()]);
                     }
                 }
                 Emitter::Timer => {
@@ -492,8 +494,9 @@ mod tests {
     #[test]
     fn other_systems_share_one_subject_with_kairo_and_have_no_stream() {
         let worker = "{ user: worker }".to_owned();
-        let users = [Identity::Outside, Identity::Service(Service::Router)].map(|it| (it, it.name().to_owned()));
-        let text = rendered() + &rendered_accounts(users, [worker]);
+        let users =
+            [NatsIdentity::Outside, NatsIdentity::Service(Service::Router)].map(|it| (it, it.name().to_owned()));
+        let text = render_all() + &render_accounts(users, [worker]);
         let (inside, outside) = text.split_once("  OUTSIDE {").unwrap();
         assert!(outside.contains("      outside\n") && !outside.contains("router") && !outside.contains("jetstream"));
         assert!(inside.contains("      router\n      { user: worker }\n"), "{inside}");
@@ -504,7 +507,7 @@ mod tests {
     fn streams_and_shared_consumers_are_made_and_changed_by_nobody_else() {
         let forbidden = ["STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "STREAM.MSG.DELETE"];
         for (stream, request) in STREAMS.iter().flat_map(|stream| forbidden.map(|request| (*stream, request))) {
-            let who = who_may_publish(&api(request, stream));
+            let who = who_may_publish(&api_subject(request, stream));
             let expected: &[&str] = match (request, stream) {
                 ("STREAM.CREATE", "KV_KAIRO_MEMBERS" | "KV_KAIRO_OWNERS") => &["router", "agent-runtime"],
                 ("STREAM.CREATE", "KV_KAIRO_CONGESTION") => &["gateway"],
@@ -516,7 +519,7 @@ mod tests {
             assert_eq!(who, expected, "{request} {stream}");
         }
         for consumer in Consumer::DURABLE {
-            let of = |request: &str| format!("{}.{}", api(request, consumer.stream()), consumer.name());
+            let of = |request: &str| format!("{}.{}", api_subject(request, consumer.stream()), consumer.name());
             let filtered = format!("{}.kairo.user.x.message.3", of("CONSUMER.CREATE"));
             for subject in [of("CONSUMER.CREATE"), filtered, of("CONSUMER.DELETE"), of("CONSUMER.DURABLE.CREATE")] {
                 assert!(who_may_publish(&subject).is_empty(), "{subject}");
@@ -526,34 +529,42 @@ mod tests {
             assert_eq!(who_may_publish(&ack), [consumer.service().name()]);
         }
         // Without a name in the subject the body may name any consumer.
-        assert!(who_may_publish(&api("CONSUMER.CREATE", EVENTS_STREAM)).is_empty());
+        assert!(who_may_publish(&api_subject("CONSUMER.CREATE", EVENTS_STREAM)).is_empty());
     }
 
     #[test]
     fn a_worker_speaks_for_itself_alone_and_to_tool_runner() {
         let billing = Name::parse("billing").unwrap();
-        let Permissions { publish, subscribe } = of_worker(&billing);
-        let may = |rules: &Rules, subject: &str| rules.allow.iter().any(|pattern| is_in(pattern, subject));
+        let NatsPermissions { publish, subscribe } = worker_permissions(&billing);
+        let may = |rules: &SubjectRules, subject: &str| rules.allow.iter().any(|pattern| is_in(pattern, subject));
         let action = uuid::Uuid::nil();
-        for subject in [workers::announce(&billing), workers::said(&billing, action)] {
+        for subject in [workers::announce_subject(&billing), workers::report_subject(&billing, action)] {
             assert!(may(&publish, &subject) && who_may_publish(&subject).is_empty(), "{subject}");
         }
-        let to_it = [workers::hello(&billing), workers::call(&billing, "t"), workers::action(&billing, action)];
+        let to_it = [
+            workers::hello_subject(&billing),
+            workers::call_subject(&billing, "t"),
+            workers::order_subject(&billing, action),
+        ];
         for subject in to_it {
             assert!(may(&subscribe, &subject) && !may(&publish, &subject), "{subject}");
             assert_eq!(who_may_publish(&subject), ["tool-runner"], "{subject}");
         }
         let other = Name::parse("shipping").unwrap();
-        let forbidden = [workers::announce(&other), workers::said(&other, action), "kairo.tool.a.result.1".to_owned()];
+        let forbidden = [
+            workers::announce_subject(&other),
+            workers::report_subject(&other, action),
+            "kairo.tool.a.result.1".to_owned(),
+        ];
         assert!(!forbidden.iter().any(|subject| may(&publish, subject)));
-        assert!(!may(&subscribe, &workers::call(&other, "t")));
+        assert!(!may(&subscribe, &workers::call_subject(&other, "t")));
     }
 
     #[test]
     fn nobody_hears_what_another_is_answered() {
-        for identity in Identity::ALL.into_iter().filter(|identity| *identity != Identity::Provision) {
+        for identity in NatsIdentity::ALL.into_iter().filter(|identity| *identity != NatsIdentity::Provision) {
             let heard = identity.permissions().subscribe.allow;
-            for service in Service::ALL.map(Identity::Service).into_iter().filter(|other| *other != identity) {
+            for service in Service::ALL.map(NatsIdentity::Service).into_iter().filter(|other| *other != identity) {
                 let inbox = format!("{}.x.1", inbox_prefix(service.name()));
                 assert!(!heard.iter().any(|pattern| is_in(pattern, &inbox)), "{} {inbox}", identity.name());
             }

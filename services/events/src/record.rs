@@ -6,7 +6,7 @@ use kairo_proto::{Body, Unreadable as UnreadableBody};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    carried::CARRIED,
+    carry_forward::CARRIED,
     copies::COPY_OF,
     envelope::{BadHeader, Envelope},
     partition::Partitions,
@@ -25,7 +25,7 @@ pub struct Record {
 
 /// The place in the log of a decided event: later places know what was decided at earlier ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct DecisionPosition {
     /// The sequence of the decision.
     pub sequence: u64,
     /// The event within the decision, counted from 0.
@@ -34,7 +34,7 @@ pub struct Place {
 
 /// A message as it lies in the log, not yet read, but for its headers.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored<'m> {
+pub struct StoredMessageRef<'m> {
     pub sequence: u64,
     /// Without the partition that it is stored under.
     pub subject: &'m str,
@@ -45,7 +45,7 @@ pub struct Stored<'m> {
 
 /// The reason a message is not a record. The text goes into dead letters.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum UnreadableRecord {
     #[error(transparent)]
     Header(#[from] BadHeader),
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum Unreadable {
     TooLarge { size: usize, limit: usize },
     #[error("subject ends in {}, expected the partition of its owner, {expected}", found.map_or("no partition".to_owned(), |found| format!("partition {found}")))]
     WrongPartition { expected: u32, found: Option<u32> },
-    /// Nothing is wrong with it, and it is for nobody: see [`crate::carried`].
+    /// Nothing is wrong with it, and it is for nobody: see [`crate::carry_forward`].
     #[error("it was carried forward from message {from}, and says nothing new")]
     Carried { from: String },
     /// See [`crate::copies`].
@@ -71,23 +71,23 @@ pub enum Unreadable {
 impl Record {
     /// Reads a message whole; `header` gives the value of a header. `max_body` is in bytes.
     pub fn read<'h>(
-        stored: Stored<'_>,
+        stored: StoredMessageRef<'_>,
         header: impl Fn(&'static str) -> Option<&'h str>,
         max_body: usize,
-    ) -> Result<Self, Unreadable> {
-        let Stored { sequence, subject, payload, at } = stored;
+    ) -> Result<Self, UnreadableRecord> {
+        let StoredMessageRef { sequence, subject, payload, at } = stored;
         if let Some(from) = header(CARRIED) {
-            return Err(Unreadable::Carried { from: from.to_owned() });
+            return Err(UnreadableRecord::Carried { from: from.to_owned() });
         }
         if let Some(from) = header(COPY_OF) {
-            return Err(Unreadable::Copy { from: from.to_owned() });
+            return Err(UnreadableRecord::Copy { from: from.to_owned() });
         }
         if payload.len() > max_body {
-            return Err(Unreadable::TooLarge { size: payload.len(), limit: max_body });
+            return Err(UnreadableRecord::TooLarge { size: payload.len(), limit: max_body });
         }
         let mut envelope = Envelope::from_headers(header)?;
-        let (route, _) = subjects::route(subject).ok_or(Unreadable::UnknownSubject)?;
-        envelope.type_name = synthetic::read_as(envelope.type_name);
+        let (route, _) = subjects::find_route(subject).ok_or(UnreadableRecord::UnknownSubject)?;
+        envelope.type_name = synthetic::type_to_read(envelope.type_name);
         if !route.is_entered() {
             // Only the gateway knows whom it let in.
             envelope.entered_by = None;
@@ -95,7 +95,7 @@ impl Record {
         let body = Body::decode(&envelope.type_name, envelope.content, payload)?;
         if !route.types.contains(&envelope.type_name.as_str()) {
             let expected = route.types.join(" or ");
-            return Err(Unreadable::WrongType { found: envelope.type_name, expected });
+            return Err(UnreadableRecord::WrongType { found: envelope.type_name, expected });
         }
         if matches!(body, Body::TaskDue(_)) {
             // Its headers were written when the timer was set. When the task became due is when the log took it in; that
@@ -108,9 +108,9 @@ impl Record {
 
 /// Returns the error for a message of this subject that is stored under the wrong partition: its publisher wrote
 /// another partition than its owner's, or none. Other faults of the subject are for others to report.
-pub fn misplaced(subject: &str, found: Option<u32>, partitions: Partitions) -> Option<Unreadable> {
+pub fn check_partition(subject: &str, found: Option<u32>, partitions: Partitions) -> Option<UnreadableRecord> {
     let mut tokens = subject.strip_prefix("kairo.")?.split('.').skip(1);
     let (Some(owner), Some(_), None) = (tokens.next(), tokens.next(), tokens.next()) else { return None };
     let expected = partitions.of(owner);
-    (found != Some(expected)).then_some(Unreadable::WrongPartition { expected, found })
+    (found != Some(expected)).then_some(UnreadableRecord::WrongPartition { expected, found })
 }

@@ -15,7 +15,7 @@ pub const MAX_DEPTH: usize = 64;
 
 /// The size of a schema that can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct SchemaSize {
     /// Values when all that it refers to is written out, except where it refers to what is being written out.
     pub values: usize,
     /// Places where it refers to what contains them, as a tree refers to its branches. With more than one of them, an
@@ -25,7 +25,7 @@ pub struct Extent {
 
 /// The reason a schema is not measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Immense {
+pub enum UnmeasurableSchema {
     Values,
     Depth,
     /// A reference to something outside the schema.
@@ -34,7 +34,7 @@ pub enum Immense {
     Moving(&'static str),
 }
 
-impl fmt::Display for Immense {
+impl fmt::Display for UnmeasurableSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Values => write!(f, "it unfolds to more than {MAX_VALUES} values"),
@@ -51,21 +51,21 @@ impl fmt::Display for Immense {
 ///
 /// # Errors
 /// When it is too large, or what it refers to cannot be told.
-pub fn measure(schema: &Value) -> Result<Extent, Immense> {
-    let mut measuring = Measuring { root: schema, open: Vec::new(), extent: Extent { values: 0, returns: 0 } };
-    measuring.take(schema, Part::Schema, MAX_DEPTH)?;
+pub fn measure(schema: &Value) -> Result<SchemaSize, UnmeasurableSchema> {
+    let mut measuring = SchemaMeasurer { root: schema, open: Vec::new(), extent: SchemaSize { values: 0, returns: 0 } };
+    measuring.measure_value(schema, SchemaPart::Schema, MAX_DEPTH)?;
     Ok(measuring.extent)
 }
 
 /// The place within a schema that a `$ref` names.
-pub fn pointed_at<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+pub fn resolve_ref<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
     root.pointer(&pointer)
 }
 
 /// The kind of a value in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum SchemaPart {
     Schema,
     /// Schemas by names that anybody may choose.
     Named,
@@ -73,8 +73,8 @@ enum Part {
     Data,
 }
 
-impl Part {
-    fn below(self, key: &str) -> Self {
+impl SchemaPart {
+    fn child_part(self, key: &str) -> Self {
         match (self, key) {
             (Self::Data, _) | (Self::Schema, "default" | "examples" | "enum" | "const") => Self::Data,
             (
@@ -86,19 +86,19 @@ impl Part {
     }
 }
 
-struct Measuring<'s> {
+struct SchemaMeasurer<'s> {
     root: &'s Value,
     /// The values that are being written out.
     open: Vec<&'s Value>,
-    extent: Extent,
+    extent: SchemaSize,
 }
 
-impl<'s> Measuring<'s> {
-    fn take(&mut self, value: &'s Value, part: Part, levels: usize) -> Result<(), Immense> {
-        let levels = levels.checked_sub(1).ok_or(Immense::Depth)?;
+impl<'s> SchemaMeasurer<'s> {
+    fn measure_value(&mut self, value: &'s Value, part: SchemaPart, levels: usize) -> Result<(), UnmeasurableSchema> {
+        let levels = levels.checked_sub(1).ok_or(UnmeasurableSchema::Depth)?;
         self.extent.values += 1;
         if self.extent.values > MAX_VALUES {
-            return Err(Immense::Values);
+            return Err(UnmeasurableSchema::Values);
         }
         match value {
             Value::Object(fields) => {
@@ -106,33 +106,39 @@ impl<'s> Measuring<'s> {
                 self.open.push(value);
                 for (key, field) in fields {
                     match (part, key.as_str(), field) {
-                        (Part::Schema, "$ref", Value::String(reference)) => self.follow(reference, levels)?,
-                        (Part::Schema, "$dynamicRef", Value::String(_)) => return Err(Immense::Moving("$dynamicRef")),
-                        (Part::Schema, "$recursiveRef", Value::String(_)) => {
-                            return Err(Immense::Moving("$recursiveRef"));
+                        (SchemaPart::Schema, "$ref", Value::String(reference)) => self.follow_ref(reference, levels)?,
+                        (SchemaPart::Schema, "$dynamicRef", Value::String(_)) => {
+                            return Err(UnmeasurableSchema::Moving("$dynamicRef"));
                         }
-                        (Part::Schema, "$id", Value::String(_)) if inner => return Err(Immense::Moving("$id")),
-                        (Part::Schema, "id", Value::String(_)) if inner => return Err(Immense::Moving("id")),
-                        (_, key, field) => self.take(field, part.below(key), levels)?,
+                        (SchemaPart::Schema, "$recursiveRef", Value::String(_)) => {
+                            return Err(UnmeasurableSchema::Moving("$recursiveRef"));
+                        }
+                        (SchemaPart::Schema, "$id", Value::String(_)) if inner => {
+                            return Err(UnmeasurableSchema::Moving("$id"));
+                        }
+                        (SchemaPart::Schema, "id", Value::String(_)) if inner => {
+                            return Err(UnmeasurableSchema::Moving("id"));
+                        }
+                        (_, key, field) => self.measure_value(field, part.child_part(key), levels)?,
                     }
                 }
                 self.open.pop();
             }
-            Value::Array(items) => items.iter().try_for_each(|item| self.take(item, part, levels))?,
+            Value::Array(items) => items.iter().try_for_each(|item| self.measure_value(item, part, levels))?,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
         Ok(())
     }
 
-    fn follow(&mut self, reference: &str, levels: usize) -> Result<(), Immense> {
-        let elsewhere = || Immense::Elsewhere(reference.chars().take(100).collect());
-        let place = pointed_at(self.root, reference).ok_or_else(elsewhere)?;
+    fn follow_ref(&mut self, reference: &str, levels: usize) -> Result<(), UnmeasurableSchema> {
+        let elsewhere = || UnmeasurableSchema::Elsewhere(reference.chars().take(100).collect());
+        let place = resolve_ref(self.root, reference).ok_or_else(elsewhere)?;
         if self.open.iter().any(|open| std::ptr::eq(*open, place)) {
             self.extent.returns += 1;
             self.extent.values += 1;
             return Ok(());
         }
-        self.take(place, Part::Schema, levels)
+        self.measure_value(place, SchemaPart::Schema, levels)
     }
 }
 
@@ -169,7 +175,7 @@ mod tests {
     #[test]
     fn what_unfolds_without_end_is_told_at_once() {
         for count in [12, 20] {
-            assert_eq!(measure(&doubling(count)), Err(Immense::Values), "{count}");
+            assert_eq!(measure(&doubling(count)), Err(UnmeasurableSchema::Values), "{count}");
         }
         assert!(measure(&doubling(500)).is_err());
         // Each refers to all: they unfold in as many ways as they can be put in order.
@@ -177,8 +183,8 @@ mod tests {
         let defs: Map<String, Value> = (0..30).map(|at| (format!("d{at}"), json!({"anyOf": all}))).collect();
         assert!(measure(&json!({"$defs": defs})).is_err());
         let deep = (0..MAX_DEPTH).fold(json!({}), |inner, _| json!({"not": inner}));
-        assert_eq!(measure(&deep), Err(Immense::Depth));
-        assert_eq!(measure(&json!({"enum": vec![0; MAX_VALUES]})), Err(Immense::Values));
+        assert_eq!(measure(&deep), Err(UnmeasurableSchema::Depth));
+        assert_eq!(measure(&json!({"enum": vec![0; MAX_VALUES]})), Err(UnmeasurableSchema::Values));
     }
 
     #[test]

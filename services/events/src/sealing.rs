@@ -22,7 +22,7 @@ pub const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
 /// A key.
-pub type Key = [u8; KEY_BYTES];
+pub type SealingKey = [u8; KEY_BYTES];
 
 /// The reason a text was not sealed, or not opened.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
@@ -40,16 +40,16 @@ pub enum SealingError {
 ///
 /// # Errors
 /// For a text of more bytes than the mode allows, 64 GiB.
-pub fn seal(key: &Key, id: Uuid, name: &str, secret: &str) -> Result<Vec<u8>, SealingError> {
-    seal_at(key, ids::named("sealed", &[&id.to_string(), name]), secret.as_bytes())
+pub fn seal_secret(key: &SealingKey, id: Uuid, name: &str, secret: &str) -> Result<Vec<u8>, SealingError> {
+    seal_at(key, ids::from_parts("sealed", &[&id.to_string(), name]), secret.as_bytes())
 }
 
 /// Opens what was sealed for the memory `id` under this name.
 ///
 /// # Errors
 /// When it was sealed with another key or for another place, or was changed since.
-pub fn open(key: &Key, id: Uuid, name: &str, sealed: &[u8]) -> Result<String, SealingError> {
-    let text = open_at(key, ids::named("sealed", &[&id.to_string(), name]), sealed)?;
+pub fn open_secret(key: &SealingKey, id: Uuid, name: &str, sealed: &[u8]) -> Result<String, SealingError> {
+    let text = open_at(key, ids::from_parts("sealed", &[&id.to_string(), name]), sealed)?;
     String::from_utf8(text).map_err(|_| SealingError::NotOpened)
 }
 
@@ -57,7 +57,7 @@ pub fn open(key: &Key, id: Uuid, name: &str, sealed: &[u8]) -> Result<String, Se
 ///
 /// # Errors
 /// For more bytes than the mode allows, 64 GiB.
-pub fn seal_at(key: &Key, place: Uuid, bytes: &[u8]) -> Result<Vec<u8>, SealingError> {
+pub fn seal_at(key: &SealingKey, place: Uuid, bytes: &[u8]) -> Result<Vec<u8>, SealingError> {
     let nonce =
         Nonce::try_from(place.as_bytes().get(..NONCE_BYTES).unwrap_or_default()).map_err(|_| SealingError::TooLong)?;
     let payload = Payload { msg: bytes, aad: place.as_bytes() };
@@ -69,7 +69,7 @@ pub fn seal_at(key: &Key, place: Uuid, bytes: &[u8]) -> Result<Vec<u8>, SealingE
 ///
 /// # Errors
 /// When it was sealed with another key or for another place, or was changed since.
-pub fn open_at(key: &Key, place: Uuid, sealed: &[u8]) -> Result<Vec<u8>, SealingError> {
+pub fn open_at(key: &SealingKey, place: Uuid, sealed: &[u8]) -> Result<Vec<u8>, SealingError> {
     let (nonce, text) = sealed.split_at_checked(NONCE_BYTES).ok_or(SealingError::NotOpened)?;
     let nonce = Nonce::try_from(nonce).map_err(|_| SealingError::NotOpened)?;
     let payload = Payload { msg: text, aad: place.as_bytes() };
@@ -80,16 +80,16 @@ pub fn open_at(key: &Key, place: Uuid, sealed: &[u8]) -> Result<Vec<u8>, Sealing
 ///
 /// # Errors
 /// When it is neither; the error does not quote it.
-pub fn key(text: &str) -> Result<Key, SealingError> {
+pub fn parse_key(text: &str) -> Result<SealingKey, SealingError> {
     let text = text.trim();
-    let bytes = match hexadecimal(text) {
+    let bytes = match decode_hex(text) {
         Some(bytes) => bytes,
-        None => base64(text).ok_or(SealingError::NotAKey)?,
+        None => decode_base64(text).ok_or(SealingError::NotAKey)?,
     };
     bytes.try_into().map_err(|_| SealingError::NotAKey)
 }
 
-fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
     if text.len() != 2 * KEY_BYTES {
         return None;
     }
@@ -98,7 +98,7 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     digits?.chunks(2).map(byte).collect()
 }
 
-fn base64(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let lenient = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let read = |alphabet| GeneralPurpose::new(alphabet, lenient).decode(text).ok();
     read(&base64::alphabet::STANDARD).or_else(|| read(&base64::alphabet::URL_SAFE))
@@ -108,31 +108,31 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    const KEY: Key = [7; KEY_BYTES];
+    const KEY: SealingKey = [7; KEY_BYTES];
 
     #[test]
     fn what_is_sealed_is_opened_by_the_same_key_in_the_same_place_only() {
         let id = Uuid::from_u128(1);
-        let sealed = seal(&KEY, id, "password", "hunter2").unwrap();
-        assert_eq!(open(&KEY, id, "password", &sealed).as_deref(), Ok("hunter2"));
-        assert_eq!(sealed, seal(&KEY, id, "password", "hunter2").unwrap());
+        let sealed = seal_secret(&KEY, id, "password", "hunter2").unwrap();
+        assert_eq!(open_secret(&KEY, id, "password", &sealed).as_deref(), Ok("hunter2"));
+        assert_eq!(sealed, seal_secret(&KEY, id, "password", "hunter2").unwrap());
         assert!(!sealed.windows(7).any(|bytes| bytes == b"hunter2"));
 
         let refused = Err(SealingError::NotOpened);
-        assert_eq!(open(&[8; 32], id, "password", &sealed), refused);
-        assert_eq!(open(&KEY, Uuid::from_u128(2), "password", &sealed), refused);
-        assert_eq!(open(&KEY, id, "pin", &sealed), refused);
+        assert_eq!(open_secret(&[8; 32], id, "password", &sealed), refused);
+        assert_eq!(open_secret(&KEY, Uuid::from_u128(2), "password", &sealed), refused);
+        assert_eq!(open_secret(&KEY, id, "pin", &sealed), refused);
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(open(&KEY, id, "password", &changed), refused, "byte {at}");
-            assert_eq!(open(&KEY, id, "password", &sealed[..at]), refused, "{at} bytes");
+            assert_eq!(open_secret(&KEY, id, "password", &changed), refused, "byte {at}");
+            assert_eq!(open_secret(&KEY, id, "password", &sealed[..at]), refused, "{at} bytes");
         }
     }
 
     #[test]
     fn sealing_never_changes() {
-        let sealed = seal(&KEY, Uuid::from_u128(7), "password", "hunter2").unwrap();
+        let sealed = seal_secret(&KEY, Uuid::from_u128(7), "password", "hunter2").unwrap();
         let shown: String = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(shown, "bc4b353b8dcd55899c3c1134471e743d126c5d58a041a6c8cedcb91b4bc047eded9e5f");
     }
@@ -142,11 +142,11 @@ mod tests {
         let hexadecimal = "07".repeat(32);
         let standard = base64::engine::general_purpose::STANDARD.encode([0xfb; 32]);
         let url_safe = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode([0xfb; 32]);
-        assert_eq!(key(&hexadecimal), Ok(KEY));
-        assert_eq!(key(&format!("{}\n", hexadecimal.to_uppercase())), Ok(KEY));
-        assert_eq!((key(&standard), key(&url_safe)), (Ok([0xfb; 32]), Ok([0xfb; 32])));
+        assert_eq!(parse_key(&hexadecimal), Ok(KEY));
+        assert_eq!(parse_key(&format!("{}\n", hexadecimal.to_uppercase())), Ok(KEY));
+        assert_eq!((parse_key(&standard), parse_key(&url_safe)), (Ok([0xfb; 32]), Ok([0xfb; 32])));
         for bad in ["", "hunter2", &"07".repeat(31), &"0g".repeat(32), &"07".repeat(33), &"ä".repeat(32)] {
-            assert_eq!(key(bad), Err(SealingError::NotAKey), "{bad}");
+            assert_eq!(parse_key(bad), Err(SealingError::NotAKey), "{bad}");
         }
     }
 }

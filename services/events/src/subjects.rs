@@ -1,7 +1,7 @@
 //! The table: every subject, its stream, its single emitter and its consumers.
 //!
 //! Provisioning, the bus and the documents read it. The third token of a subject is always the owner, so that all
-//! that concerns one agent is one filter: [`everything_of`].
+//! that concerns one agent is one filter: [`agent_filter`].
 
 mod consumer;
 
@@ -108,7 +108,7 @@ pub const OUTSIDE_EVENTS: &str = "kairo.system.>";
 pub const ENTRANCE: &str = "kairo.entrance.*.*";
 
 /// Returns the subject in the log of another system's event that came in on this one; none for any other subject.
-pub fn entered(subject: &str) -> Option<String> {
+pub fn from_entrance(subject: &str) -> Option<String> {
     Some(format!("kairo.system.{}", subject.strip_prefix("kairo.entrance.")?))
 }
 
@@ -120,12 +120,12 @@ pub fn is_announcement(subject: &str) -> bool {
 }
 
 /// Returns the subject of another system's event `<source>.<verb>`.
-pub fn outside_of(trigger: &str) -> String {
+pub fn subject_of_trigger(trigger: &str) -> String {
     format!("kairo.system.{trigger}")
 }
 
 /// The `<source>.<verb>` of what another system says on this subject, both of them names; `None` for any other subject.
-pub fn outside(subject: &str) -> Option<String> {
+pub fn trigger_of(subject: &str) -> Option<String> {
     let (source, verb) = subject.strip_prefix("kairo.system.")?.split_once('.')?;
     let (source, verb) = (Name::parse(source).ok()?, Name::parse(verb).ok()?);
     (!is_announcement(subject)).then(|| format!("{source}.{verb}"))
@@ -193,12 +193,12 @@ pub struct Route {
 
 impl Route {
     /// The subject with the owner as its third token. Where it is stored, the bus adds the owner's partition.
-    pub fn of(&self, owner: &Name) -> String {
+    pub fn of_owner(&self, owner: &Name) -> String {
         format!("kairo.{}.{owner}.{}", self.noun, self.verb)
     }
 
     /// Returns true if this is the route of the subject, whoever the owner is.
-    pub fn is(&self, subject: &str) -> bool {
+    pub fn matches(&self, subject: &str) -> bool {
         let mut tokens = subject.split('.').skip(1);
         tokens.next() == Some(self.noun) && tokens.nth(1) == Some(self.verb)
     }
@@ -375,36 +375,36 @@ pub const TIMERS_SUBJECTS: [&str; 2] = ["kairo.timer.>", "kairo.task.*.due.*"];
 pub const WITHOUT_PARTITION: &str = "kairo.system.*.*";
 
 /// All that concerns one agent, as it is stored.
-pub fn everything_of(agent: &Name) -> String {
+pub fn agent_filter(agent: &Name) -> String {
     format!("kairo.*.{agent}.>")
 }
 
 /// The subjects of the log that an agent's mind is folded from: what is said to it, what it decided, and what became of
 /// that.
-pub fn subjects_of(agent: &Name) -> Vec<String> {
-    TABLE.iter().filter(|route| is_of_agents(route)).map(|route| route.of(agent)).collect()
+pub fn agent_subjects(agent: &Name) -> Vec<String> {
+    TABLE.iter().filter(|route| is_agent_route(route)).map(|route| route.of_owner(agent)).collect()
 }
 
 /// The subjects that an agent's decisions can be made again from: with the catalogues and bases that they name. This is an agent's
 /// part of the log.
-pub fn part_of(agent: &Name) -> Vec<String> {
+pub fn replay_subjects(agent: &Name) -> Vec<String> {
     let announced = [(CATALOGUE, Service::ToolRunner), (BASIS, Service::AgentRuntime)];
-    let announced = announced.into_iter().filter_map(|(route, by)| Some(route.of(&Name::parse(by.name()).ok()?)));
-    subjects_of(agent).into_iter().chain(announced).collect()
+    let announced = announced.into_iter().filter_map(|(route, by)| Some(route.of_owner(&Name::parse(by.name()).ok()?)));
+    agent_subjects(agent).into_iter().chain(announced).collect()
 }
 
-/// Returns true if it is one of [`subjects_of`].
-pub fn is_of_agents(route: &Route) -> bool {
-    route.store == Store::Events && is_noun_of_agents(route.noun)
+/// Returns true if it is one of [`agent_subjects`].
+pub fn is_agent_route(route: &Route) -> bool {
+    route.store == Store::Events && is_agent_noun(route.noun)
 }
 
 /// Returns true if subjects of the log with this noun are about agents.
-pub fn is_noun_of_agents(noun: &str) -> bool {
+pub fn is_agent_noun(noun: &str) -> bool {
     !matches!(noun, "user" | "system")
 }
 
 /// The row and the owner of a subject; `None` when it is not in the table.
-pub fn route(subject: &str) -> Option<(&'static Route, Name)> {
+pub fn find_route(subject: &str) -> Option<(&'static Route, Name)> {
     let mut tokens = subject.split('.');
     let (Some("kairo"), Some(noun), Some(owner), Some(verb), None) =
         (tokens.next(), tokens.next(), tokens.next(), tokens.next(), tokens.next())
@@ -439,24 +439,24 @@ mod tests {
 
     #[test]
     fn a_subject_names_its_row_and_owner() {
-        let (row, owner) = route("kairo.tool.default.result").unwrap();
+        let (row, owner) = find_route("kairo.tool.default.result").unwrap();
         assert_eq!((row.verb, row.emitter, owner.as_str()), ("result", Only(Service::ToolRunner), "default"));
-        assert_eq!(TOOL_RESULT.of(&owner), "kairo.tool.default.result");
-        assert!(TOOL_RESULT.is("kairo.tool.default.result") && !TOOL_RESULT.is("kairo.tool.default.invoke"));
-        assert!(!TOOL_RESULT.is("kairo.agent.default.result") && !TOOL_RESULT.is("kairo.tool.result"));
+        assert_eq!(TOOL_RESULT.of_owner(&owner), "kairo.tool.default.result");
+        assert!(TOOL_RESULT.matches("kairo.tool.default.result") && !TOOL_RESULT.matches("kairo.tool.default.invoke"));
+        assert!(!TOOL_RESULT.matches("kairo.agent.default.result") && !TOOL_RESULT.matches("kairo.tool.result"));
         for stranger in ["kairo.tool.result", "kairo.tool.A.result", "kairo.tool.a.b.result", "other.tool.a.result"] {
-            assert!(route(stranger).is_none(), "{stranger}");
+            assert!(find_route(stranger).is_none(), "{stranger}");
         }
     }
 
     #[test]
     fn what_other_systems_say_is_told_from_what_is_kairos_own() {
-        assert_eq!(outside("kairo.system.github.push"), Some("github.push".to_owned()));
+        assert_eq!(trigger_of("kairo.system.github.push"), Some("github.push".to_owned()));
         let own = ["kairo.system.tool-runner.catalogue", "kairo.system.process-supervisor.capabilities"];
         let malformed =
             ["kairo.system.github", "kairo.system.a.b.c", "kairo.system.GitHub.push", "kairo.user.ann.push"];
         for subject in own.into_iter().chain(malformed) {
-            assert_eq!(outside(subject), None, "{subject}");
+            assert_eq!(trigger_of(subject), None, "{subject}");
             assert_eq!(is_announcement(subject), own.contains(&subject), "{subject}");
         }
     }

@@ -9,24 +9,24 @@ use kairo_proto::v1::{AgentDecision, AgentMessage};
 use crate::vocabulary::{READER, RELEASED};
 
 /// The type that a message is written as in this epoch.
-pub fn written_as(type_name: String, epoch: u32) -> String {
-    match is_new(epoch) && type_name == AgentMessage::TYPE {
+pub fn type_to_write(type_name: String, epoch: u32) -> String {
+    match is_synthetic_epoch(epoch) && type_name == AgentMessage::TYPE {
         true => next_version(),
         false => type_name,
     }
 }
 
 /// The type that a message is read as.
-pub fn read_as(type_name: String) -> String {
-    match is_new(READER) && type_name == next_version() {
+pub fn type_to_read(type_name: String) -> String {
+    match is_synthetic_epoch(READER) && type_name == next_version() {
         true => AgentMessage::TYPE.to_owned(),
         false => type_name,
     }
 }
 
 /// The decision as it is written in this epoch.
-pub fn marked(decision: AgentDecision, epoch: u32) -> AgentDecision {
-    match is_new(epoch) {
+pub fn mark_decision(decision: AgentDecision, epoch: u32) -> AgentDecision {
+    match is_synthetic_epoch(epoch) {
         true => AgentDecision { reader: READER, ..decision },
         false => decision,
     }
@@ -37,6 +37,6 @@ fn next_version() -> String {
     AgentMessage::TYPE.replace("v1", "v2")
 }
 
-fn is_new(epoch: u32) -> bool {
+fn is_synthetic_epoch(epoch: u32) -> bool {
     cfg!(feature = "synthetic") && epoch > RELEASED
 }

@@ -4,8 +4,8 @@
 //! changes what a message means. A build reads everything up to [`READER`]. What of it may be written is the **epoch**, a
 //! fact in the log: it is raised when all who are there read that far.
 //!
-//! A writer states the version that a message takes if it is above the first ([`of`], [`READER_HEADER`]). A replica
-//! that acts on messages and meets one above its own version ([`newer`]) leaves it to newer replicas, and skips
+//! A writer states the version that a message takes if it is above the first ([`required_reader`], [`READER_HEADER`]). A replica
+//! that acts on messages and meets one above its own version ([`newer_reader_needed`]) leaves it to newer replicas, and skips
 //! nothing. A reader that only shows messages shows what it knows.
 
 use kairo_proto::{
@@ -20,7 +20,7 @@ use kairo_proto::{
 
 use crate::{
     ids::Name,
-    record::{Record, Unreadable},
+    record::{Record, UnreadableRecord},
     subjects,
 };
 
@@ -99,7 +99,7 @@ pub const READER_HEADER: &str = "ce-reader";
 /// A message that takes a newer reader than this build is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}; it takes a reader of version {reader}, and this is one of version {READER}")]
-pub struct Newer {
+pub struct NewerReaderNeeded {
     pub reader: u32,
     pub why: String,
 }
@@ -109,16 +109,16 @@ pub struct Newer {
 pub enum NotUnderstood {
     /// A newer replica can: it is left to it.
     #[error(transparent)]
-    Newer(#[from] Newer),
+    Newer(#[from] NewerReaderNeeded),
     /// Nobody can: it is set aside.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] UnreadableRecord),
 }
 
 /// The lowest version of readers that understands a message.
-pub fn of(body: &Body) -> u32 {
+pub fn required_reader(body: &Body) -> u32 {
     if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
-        return of_profile(profile);
+        return profile_reader(profile);
     }
     let chat = UserMessage::of(body).map(|it| &it.chat).or_else(|| AgentMessage::of(body).map(|it| &it.chat));
     if chat.is_some_and(Option::is_some) {
@@ -154,11 +154,11 @@ pub fn of(body: &Body) -> u32 {
     if state.is_some_and(|state| !state.is_empty()) {
         return STATES;
     }
-    AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
+    AgentDecision::of(body).map_or_else(|| type_reader(body.type_name()), decision_reader)
 }
 
 /// The lowest version of readers that makes of an agent with this profile what it is.
-pub fn of_profile(profile: &AgentProfile) -> u32 {
+pub fn profile_reader(profile: &AgentProfile) -> u32 {
     let AgentProfile { mission, owner, team, lead, conduct, session, guesses_goal, max_reflections, .. } = profile;
     let AgentProfile { members, environment, inner_state, .. } = profile;
     let AgentProfile { submodules, max_submodules, history_cutoff, history_window, summary_after, .. } = profile;
@@ -184,7 +184,7 @@ pub fn of_profile(profile: &AgentProfile) -> u32 {
 }
 
 /// The lowest version of readers that understands a decision.
-pub fn of_decision(decision: &AgentDecision) -> u32 {
+pub fn decision_reader(decision: &AgentDecision) -> u32 {
     let shares = |event: &&Event| matches!(event, Event::TaskChanged(TaskChanged { shared: Some(_), .. }));
     let events = decision.events.iter().filter_map(|event| event.event.as_ref());
     let moves = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { first: true, .. }));
@@ -223,7 +223,7 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
         () if !decision.given_up.is_empty() => 2,
         () => FIRST,
     };
-    events.map(|event| of_type(event.type_name())).fold(fields, u32::max)
+    events.map(|event| type_reader(event.type_name())).fold(fields, u32::max)
 }
 
 /// Returns true if it says how an answer ended, or keeps what a model server wants back with calls.
@@ -284,61 +284,64 @@ fn is_of_composites(kind: &RequestKind) -> bool {
 }
 
 /// The lowest version of readers that knows a type.
-fn of_type(type_name: &str) -> u32 {
+fn type_reader(type_name: &str) -> u32 {
     READERS.iter().find(|(known, _)| *known == type_name).map_or(FIRST, |(_, reader)| *reader)
 }
 
 /// Returns the features that raising the epoch from this one to [`READER`] would enable.
-pub fn enabled(epoch: u32) -> impl Iterator<Item = (u32, &'static str)> {
+pub fn features_after(epoch: u32) -> impl Iterator<Item = (u32, &'static str)> {
     let synthetic = (READER > RELEASED).then_some((READER, "what a next version might bring, to try upgrades"));
     ENABLED.into_iter().chain(synthetic).filter(move |(from, _)| *from > epoch)
 }
 
 /// The names of those that read less than `epoch`: as long as there are any, the epoch may not be raised so far.
-pub fn behind<'r>(epoch: u32, replicas: impl IntoIterator<Item = (&'r str, u32)>) -> Vec<&'r str> {
+pub fn replicas_behind<'r>(epoch: u32, replicas: impl IntoIterator<Item = (&'r str, u32)>) -> Vec<&'r str> {
     // Builds that do not say what they read are the first.
     let reads_less = |(name, reader): (&'r str, u32)| (reader.max(FIRST) < epoch).then_some(name);
     replicas.into_iter().filter_map(reads_less).collect()
 }
 
 /// Returns the error for a message that takes a newer reader, if it does, given the result of reading it.
-pub fn newer<'h>(
+pub fn newer_reader_needed<'h>(
     subject: &str,
     header: impl Fn(&'static str) -> Option<&'h str>,
-    read: &Result<Record, Unreadable>,
-) -> Option<Newer> {
+    read: &Result<Record, UnreadableRecord>,
+) -> Option<NewerReaderNeeded> {
     // Another system could have everybody wait for ever, in a service's name.
     if subject.starts_with("kairo.system.") && !subjects::is_announcement(subject) {
         return None;
     }
     let asked = header(READER_HEADER).and_then(|reader| reader.parse().ok()).unwrap_or(FIRST);
-    if asked > READER && is_of_service(header("ce-source")) {
-        return Some(Newer { reader: asked, why: "its headers ask for newer readers".to_owned() });
+    if asked > READER && is_kairo_source(header("ce-source")) {
+        return Some(NewerReaderNeeded { reader: asked, why: "its headers ask for newer readers".to_owned() });
     }
     match read {
-        Ok(record) => AgentDecision::of(&record.body).and_then(newer_decision),
-        Err(Unreadable::UnknownSubject | Unreadable::Body(UnreadableBody::UnknownType(_))) => {
-            let type_name = header("ce-type").filter(|it| is_of_kairo(subject, it, header("ce-source")))?;
+        Ok(record) => AgentDecision::of(&record.body).and_then(newer_decision_reader),
+        Err(UnreadableRecord::UnknownSubject | UnreadableRecord::Body(UnreadableBody::UnknownType(_))) => {
+            let type_name = header("ce-type").filter(|it| is_kairo_type(subject, it, header("ce-source")))?;
             let why = format!("its type, {type_name}, is unknown");
-            Some(Newer { reader: READER + 1, why })
+            Some(NewerReaderNeeded { reader: READER + 1, why })
         }
-        Err(Unreadable::Header(_) | Unreadable::Body(_) | Unreadable::WrongType { .. }) => None,
-        Err(Unreadable::TooLarge { .. } | Unreadable::WrongPartition { .. }) => None,
-        Err(Unreadable::Carried { .. } | Unreadable::Copy { .. }) => None,
+        Err(UnreadableRecord::Header(_) | UnreadableRecord::Body(_) | UnreadableRecord::WrongType { .. }) => None,
+        Err(UnreadableRecord::TooLarge { .. } | UnreadableRecord::WrongPartition { .. }) => None,
+        Err(UnreadableRecord::Carried { .. } | UnreadableRecord::Copy { .. }) => None,
     }
 }
 
-fn newer_decision(decision: &AgentDecision) -> Option<Newer> {
+fn newer_decision_reader(decision: &AgentDecision) -> Option<NewerReaderNeeded> {
     if decision.reader > READER {
-        return Some(Newer { reader: decision.reader, why: "the decision asks for newer readers".to_owned() });
+        return Some(NewerReaderNeeded {
+            reader: decision.reader,
+            why: "the decision asks for newer readers".to_owned(),
+        });
     }
-    let unknown = decision.events.iter().find(|event| is_unknown(event))?;
+    let unknown = decision.events.iter().find(|event| is_unknown_event(event))?;
     let why = format!("event {} of the decision is none that is known", unknown.event_id);
-    Some(Newer { reader: READER + 1, why })
+    Some(NewerReaderNeeded { reader: READER + 1, why })
 }
 
 /// Returns true if the content was dropped on reading: every event that is written holds something.
-fn is_unknown(event: &DecidedEvent) -> bool {
+fn is_unknown_event(event: &DecidedEvent) -> bool {
     if let Some(Event::Action(action)) = &event.event {
         return action.action.is_none();
     }
@@ -347,16 +350,16 @@ fn is_unknown(event: &DecidedEvent) -> bool {
 
 /// Returns true if an unknown type is one that a service of a newer build writes: its name is that of the subject, with
 /// a version, like those of all types. Any other unknown type will never be known.
-fn is_of_kairo(subject: &str, type_name: &str, source: Option<&str>) -> bool {
+fn is_kairo_type(subject: &str, type_name: &str, source: Option<&str>) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
     let ["kairo", noun, owner, verb] = tokens[..] else { return false };
     let version = type_name.strip_prefix(&format!("kairo.{noun}.{verb}.v"));
     let is_numbered = version.is_some_and(|version| version.parse::<u32>().is_ok_and(|version| version > 0));
     let is_new = is_numbered && !Body::TYPES.contains(&type_name) && Name::parse(owner).is_ok();
-    is_new && is_of_service(source)
+    is_new && is_kairo_source(source)
 }
 
-fn is_of_service(source: Option<&str>) -> bool {
+fn is_kairo_source(source: Option<&str>) -> bool {
     source.is_some_and(|source| source.starts_with("/kairo/"))
 }
 
@@ -368,7 +371,7 @@ mod tests {
     use super::*;
     use crate::{
         envelope::{Envelope, Origin},
-        record::Stored,
+        record::StoredMessageRef,
         subjects::Service,
     };
 
@@ -376,9 +379,9 @@ mod tests {
     const DEFINED: &str = "kairo.agent.ann.defined";
 
     /// Reads a message with these headers changed; an empty value removes one.
-    fn read(subject: &str, body: &Body, changed: &[(&'static str, &str)]) -> Option<Newer> {
+    fn read(subject: &str, body: &Body, changed: &[(&'static str, &str)]) -> Option<NewerReaderNeeded> {
         let id = uuid::Uuid::from_u128(1);
-        let entering = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::UNIX_EPOCH);
+        let entering = Envelope::from_outside(id, Service::AgentRuntime, Origin::Internal, Timestamp::UNIX_EPOCH);
         let envelope = Envelope { type_name: body.type_name().to_owned(), ..entering };
         let mut headers = envelope.to_headers();
         for (name, value) in changed {
@@ -390,8 +393,8 @@ mod tests {
             found.filter(|value| !value.is_empty())
         };
         let payload = body.encode();
-        let stored = Stored { sequence: 7, subject, payload: &payload, at: Timestamp::UNIX_EPOCH };
-        newer(subject, header, &Record::read(stored, header, 1_000))
+        let stored = StoredMessageRef { sequence: 7, subject, payload: &payload, at: Timestamp::UNIX_EPOCH };
+        newer_reader_needed(subject, header, &Record::read(stored, header, 1_000))
     }
 
     fn deciding(events: Vec<Option<Event>>, reader: u32) -> Body {
@@ -413,7 +416,7 @@ mod tests {
 
     #[test]
     fn whatever_asks_for_more_or_has_something_unknown_takes_a_newer_one() {
-        let reader = |found: Option<Newer>| found.map(|newer| newer.reader);
+        let reader = |found: Option<NewerReaderNeeded>| found.map(|newer| newer.reader);
         assert_eq!(reader(read(DECISION, &deciding(Vec::new(), READER + 3), &[])), Some(READER + 3));
         assert_eq!(
             reader(read(DECISION, &deciding(Vec::new(), 0), &[(READER_HEADER, &(READER + 2).to_string())])),
@@ -448,18 +451,21 @@ mod tests {
     #[test]
     fn a_decision_says_what_it_takes_and_who_reads_less_is_named() {
         let given_up = vec![GivenUpCall::default()];
-        assert_eq!(of(&AgentDecision { given_up, ..Default::default() }.into()), 2);
-        assert_eq!(of(&AgentDecision { link: Some(HashLink::default()), ..Default::default() }.into()), HASH_CHAINS);
-        assert_eq!(of(&AgentImported::default().into()), IMPORTS);
-        assert_eq!(of(&deciding(Vec::new(), 0)), FIRST);
+        assert_eq!(required_reader(&AgentDecision { given_up, ..Default::default() }.into()), 2);
+        assert_eq!(
+            required_reader(&AgentDecision { link: Some(HashLink::default()), ..Default::default() }.into()),
+            HASH_CHAINS
+        );
+        assert_eq!(required_reader(&AgentImported::default().into()), IMPORTS);
+        assert_eq!(required_reader(&deciding(Vec::new(), 0)), FIRST);
         let replicas = [("new", 2), ("old", 1), ("older", 0)];
-        assert_eq!(behind(2, replicas), ["old", "older"]);
-        assert!(behind(1, replicas).is_empty());
+        assert_eq!(replicas_behind(2, replicas), ["old", "older"]);
+        assert!(replicas_behind(1, replicas).is_empty());
     }
 
     #[test]
     fn every_epoch_says_what_it_enables() {
-        assert_eq!(enabled(FIRST).map(|(epoch, _)| epoch).collect::<Vec<_>>(), (2..=READER).collect::<Vec<_>>());
-        assert_eq!(enabled(READER).next(), None);
+        assert_eq!(features_after(FIRST).map(|(epoch, _)| epoch).collect::<Vec<_>>(), (2..=READER).collect::<Vec<_>>());
+        assert_eq!(features_after(READER).next(), None);
     }
 }

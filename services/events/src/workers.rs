@@ -17,38 +17,38 @@ pub const CALLS: &str = "kairo.worker.*.call.*";
 pub const ORDERS: &str = "kairo.worker.*.action.*";
 
 /// Returns the subject on which a worker announces its tools.
-pub fn announce(worker: &Name) -> String {
+pub fn announce_subject(worker: &Name) -> String {
     format!("kairo.worker.{worker}.announce")
 }
 
 /// The worker that announces itself on this subject.
-pub fn announcing(subject: &str) -> Option<Name> {
+pub fn announcing_worker(subject: &str) -> Option<Name> {
     let worker = subject.strip_prefix("kairo.worker.")?.strip_suffix(".announce")?;
     Name::parse(worker).ok()
 }
 
 /// Returns the subject on which all replicas of a worker are asked to announce themselves.
-pub fn hello(worker: &Name) -> String {
+pub fn hello_subject(worker: &Name) -> String {
     format!("kairo.worker.{worker}.hello")
 }
 
 /// Returns the subject on which a replica of a worker is told the verdict on its announcement.
-pub fn announced(worker: &Name, instance: &Name) -> String {
+pub fn verdict_subject(worker: &Name, instance: &Name) -> String {
     format!("kairo.worker.{worker}.announced.{instance}")
 }
 
 /// Returns the subject of calls of a tool: the replicas that have it share a queue group.
-pub fn call(worker: &Name, tool: &str) -> String {
+pub fn call_subject(worker: &Name, tool: &str) -> String {
     format!("kairo.worker.{worker}.call.{tool}")
 }
 
 /// Returns the subject on which the replica that works on an action is told something about it.
-pub fn action(worker: &Name, action: Uuid) -> String {
+pub fn order_subject(worker: &Name, action: Uuid) -> String {
     format!("kairo.worker.{worker}.action.{action}")
 }
 
 /// Returns the subject on which the replica that works on an action reports its progress and its end.
-pub fn said(worker: &Name, action: Uuid) -> String {
+pub fn report_subject(worker: &Name, action: Uuid) -> String {
     format!("kairo.worker.{worker}.said.{action}")
 }
 
@@ -59,9 +59,9 @@ mod tests {
     #[test]
     fn a_worker_is_known_by_its_subject() {
         let billing = Name::parse("billing").unwrap();
-        assert_eq!(announcing(&announce(&billing)), Some(billing));
+        assert_eq!(announcing_worker(&announce_subject(&billing)), Some(billing));
         for other in ["kairo.worker.announce", "kairo.worker.a.b.announce", "kairo.worker.A.announce", "a.announce"] {
-            assert_eq!(announcing(other), None, "{other}");
+            assert_eq!(announcing_worker(other), None, "{other}");
         }
     }
 

@@ -26,7 +26,7 @@ impl Mocks {
     ///
     /// # Errors
     /// If the list is wrong; the error says where.
-    pub fn read(yaml: &str) -> Result<Self, String> {
+    pub fn parse(yaml: &str) -> Result<Self, String> {
         let mocks: Vec<Mock> = serde_saphyr::from_str(yaml).map_err(|error| error.to_string())?;
         let wrong = mocks.iter().position(|mock| mock.result.is_some() == mock.error.is_some());
         match wrong {
@@ -39,7 +39,7 @@ impl Mocks {
     }
 
     /// Returns the result given for a call, if there is one.
-    pub fn of(&self, tool: &str, arguments: &Value) -> Option<CallResult> {
+    pub fn find(&self, tool: &str, arguments: &Value) -> Option<CallResult> {
         let fits = |mock: &&Mock| {
             let has = |(name, value): (&String, &Value)| arguments.get(name) == Some(value);
             mock.tool == tool && mock.arguments.iter().all(has)
@@ -59,14 +59,14 @@ mod tests {
 
     #[test]
     fn the_first_that_fits_answers() {
-        let mocks = Mocks::read(
+        let mocks = Mocks::parse(
             "- { tool: book, arguments: { slot: 9 }, error: taken }\n- { tool: book, result: { booked: true } }\n",
         );
         let mocks = mocks.unwrap();
         let failed = Err(ToolError::new(ToolErrorKind::Failed, "taken"));
-        assert_eq!(mocks.of("book", &json!({ "slot": 9, "for": "ann" })), Some(failed));
-        assert_eq!(mocks.of("book", &json!({ "slot": 10 })), Some(Ok(json!({ "booked": true }))));
-        assert_eq!(mocks.of("other", &json!({})), None);
+        assert_eq!(mocks.find("book", &json!({ "slot": 9, "for": "ann" })), Some(failed));
+        assert_eq!(mocks.find("book", &json!({ "slot": 10 })), Some(Ok(json!({ "booked": true }))));
+        assert_eq!(mocks.find("other", &json!({})), None);
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
             ("- { tool: a, results: 1 }", "results"),
             ("tool: book", "line 1"),
         ] {
-            let error = Mocks::read(yaml).unwrap_err();
+            let error = Mocks::parse(yaml).unwrap_err();
             assert!(error.contains(told), "{error}");
         }
     }

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::LocalBoxFuture};
-use kairo_agent_runtime::{Answers, ModelConfig, ModelsConfig};
+use kairo_agent_runtime::{ModelClient, ModelConfig, ModelsConfig};
 use kairo_core::{
     bus::{Bus, BusConfig},
     ids::Name,
-    service::{Context, Readiness, ServiceError},
+    service::{Readiness, ServiceContext, ServiceError},
     subjects::Service,
 };
 use kairo_in_memory::port::InMemory;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
 
 /// Nobody else is there, so nothing is waited for.
-fn limits() -> BusConfig {
+fn bus_config() -> BusConfig {
     BusConfig {
         ack_wait_ms: u64::try_from(ACK_WAIT.as_millis()).unwrap_or(u64::MAX),
         beat_ms: 50,
@@ -32,23 +32,23 @@ fn limits() -> BusConfig {
 }
 
 /// The parts that the services of a fork are built from.
-pub(crate) struct Parts {
+pub(crate) struct ServiceParts {
     pub config: kairo_agent_runtime::Config,
     pub basis: Option<DecisionBasis>,
-    pub answers: Arc<dyn Answers>,
+    pub answers: Arc<dyn ModelClient>,
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
 /// Services at work, on a thread of their own.
-pub(crate) struct Running {
+pub(crate) struct RunningServices {
     shutdown: CancellationToken,
     /// The reasons for which services stopped unasked; the channel closes when all have stopped.
     stopped: mpsc::UnboundedReceiver<String>,
 }
 
-impl Running {
+impl RunningServices {
     /// Starts them.
-    pub fn start(server: InMemory, parts: Parts) -> std::io::Result<Self> {
+    pub fn start(server: InMemory, parts: ServiceParts) -> std::io::Result<Self> {
         let (tell, stopped) = mpsc::unbounded_channel();
         let shutdown = CancellationToken::new();
         let until = shutdown.clone();
@@ -63,7 +63,7 @@ impl Running {
     }
 
     /// Waits until one of them stops by itself, and says why.
-    pub async fn stopped(&mut self) -> String {
+    pub async fn wait_for_stop(&mut self) -> String {
         self.stopped.recv().await.unwrap_or_else(|| "it came to an end".to_owned())
     }
 
@@ -74,21 +74,26 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServices {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
 }
 
-async fn run(server: &InMemory, parts: Parts, shutdown: &CancellationToken, tell: &mpsc::UnboundedSender<String>) {
-    let Parts { config, basis, answers, tools } = parts;
+async fn run(
+    server: &InMemory,
+    parts: ServiceParts,
+    shutdown: &CancellationToken,
+    tell: &mpsc::UnboundedSender<String>,
+) {
+    let ServiceParts { config, basis, answers, tools } = parts;
     let router = async {
         let context = context(server, Service::Router, shutdown).await?;
         kairo_router::run(kairo_router::Config::default(), context).await
     };
     let agents = async {
         let context = context(server, Service::AgentRuntime, shutdown).await?;
-        kairo_agent_runtime::run_with(as_it_was(config, basis.as_ref()), context, answers).await
+        kairo_agent_runtime::run_with(with_recorded_limits(config, basis.as_ref()), context, answers).await
     };
     let tools = async {
         let context = context(server, Service::ToolRunner, shutdown).await?;
@@ -105,22 +110,29 @@ async fn run(server: &InMemory, parts: Parts, shutdown: &CancellationToken, tell
         watched("router", router.boxed_local()),
         watched("agent-runtime", agents.boxed_local()),
         watched("tool-runner", tools.boxed_local()),
-        async { _ = shutdown.run_until_cancelled(server.keep_time()).await },
+        async { _ = shutdown.run_until_cancelled(server.run_clock()).await },
     );
 }
 
 type BoxLocalFuture<'f> = LocalBoxFuture<'f, Result<(), ServiceError>>;
 
-async fn context(server: &InMemory, service: Service, shutdown: &CancellationToken) -> Result<Context, ServiceError> {
+async fn context(
+    server: &InMemory,
+    service: Service,
+    shutdown: &CancellationToken,
+) -> Result<ServiceContext, ServiceError> {
     let instance =
         Name::parse(&format!("{}-fork", service.name())).map_err(|error| ServiceError::Other(error.to_string()))?;
-    let bus = Bus::on(Arc::new(server.clone()), service, instance, &limits());
+    let bus = Bus::from_port(Arc::new(server.clone()), service, instance, &bus_config());
     bus.find_log().await?;
-    Ok(Context { bus, shutdown: shutdown.clone(), readiness: Readiness::silent() })
+    Ok(ServiceContext { bus, shutdown: shutdown.clone(), readiness: Readiness::silent() })
 }
 
 /// The configuration with the limits that decisions rested on, so that what is asked again is asked as it was.
-fn as_it_was(mut config: kairo_agent_runtime::Config, basis: Option<&DecisionBasis>) -> kairo_agent_runtime::Config {
+fn with_recorded_limits(
+    mut config: kairo_agent_runtime::Config,
+    basis: Option<&DecisionBasis>,
+) -> kairo_agent_runtime::Config {
     let Some(basis) = basis else { return config };
     let own = &mut config.agent_runtime;
     (own.max_steps, own.model_tries) = (basis.max_steps, basis.model_tries);

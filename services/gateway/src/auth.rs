@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{caps::Caps, problem::Problem};
-use oidc::claims::Token;
-use secret::Hash;
+use oidc::claims::BearerToken;
+use secret::SecretHash;
 
 /// A scope of a key; [`Scope::Admin`] includes the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub struct Rights {
 
 /// An API key, as it is shown: everything but the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key {
+pub struct ApiKey {
     pub key_id: String,
     /// A display name for the holder of the key.
     pub name: String,
@@ -85,13 +85,13 @@ const ADMINISTRATOR: &str = "gateway.admin_key";
 
 /// A key that is in force until it is revoked or expires.
 #[derive(Debug)]
-pub struct Held {
-    pub key: Key,
-    hash: Hash,
+pub struct ActiveKey {
+    pub key: ApiKey,
+    hash: SecretHash,
     revoked: CancellationToken,
 }
 
-impl Held {
+impl ActiveKey {
     fn is_in_force(&self, now: Timestamp) -> bool {
         self.key.expires_at.is_none_or(|at| now < at) && !self.revoked.is_cancelled()
     }
@@ -101,20 +101,20 @@ impl Held {
 #[derive(Clone, Debug)]
 pub enum Caller {
     /// A client on this machine without a key, where none is required, with its rights.
-    Anyone(Arc<Rights>),
+    Loopback(Arc<Rights>),
     /// The holder of `gateway.admin_key`.
     Administrator,
     /// The holder of this API key.
-    Holder(Arc<Held>),
+    Holder(Arc<ActiveKey>),
     /// The bearer of this token from a trusted issuer.
-    Bearer(Arc<Token>),
+    Bearer(Arc<BearerToken>),
 }
 
 impl Caller {
     /// Returns the caller's rights; none for the administrator, who may do everything.
     fn rights(&self) -> Option<&Rights> {
         match self {
-            Self::Anyone(rights) => Some(rights),
+            Self::Loopback(rights) => Some(rights),
             Self::Holder(held) => Some(&held.key.rights),
             Self::Bearer(token) => Some(&token.rights),
             Self::Administrator => None,
@@ -122,39 +122,39 @@ impl Caller {
     }
 
     /// Returns the API key of the request; none for other callers, the administrator among them.
-    pub fn key(&self) -> Option<&Key> {
+    pub fn key(&self) -> Option<&ApiKey> {
         match self {
             Self::Holder(held) => Some(&held.key),
-            Self::Anyone(_) | Self::Administrator | Self::Bearer(_) => None,
+            Self::Loopback(_) | Self::Administrator | Self::Bearer(_) => None,
         }
     }
 
-    pub fn may(&self, scope: Scope) -> bool {
+    pub fn has_scope(&self, scope: Scope) -> bool {
         self.rights().is_none_or(|rights| rights.scopes.iter().any(|has| *has == scope || *has == Scope::Admin))
     }
 
     /// Returns an error that names the scope if the caller lacks it.
-    pub fn require(&self, scope: Scope) -> Result<(), Problem> {
-        match (self.may(scope), self) {
+    pub fn require_scope(&self, scope: Scope) -> Result<(), Problem> {
+        match (self.has_scope(scope), self) {
             (true, _) => Ok(()),
-            (false, Self::Anyone(_)) => Err(Problem::needs_key(scope.name())),
+            (false, Self::Loopback(_)) => Err(Problem::needs_key(scope.name())),
             (false, _) => Err(Problem::forbidden(format!("this needs a key of the scope {}", scope.name()))),
         }
     }
 
-    /// Like [`Caller::require`], but refuses a caller without a key even if it has the scope (unless that is
+    /// Like [`Caller::require_scope`], but refuses a caller without a key even if it has the scope (unless that is
     /// [`Scope::Admin`]), for actions such as consenting in the name of a user.
     pub fn require_key(&self, scope: Scope) -> Result<(), Problem> {
         match self {
-            Self::Anyone(_) if !self.may(Scope::Admin) => Err(Problem::needs_key(scope.name())),
-            _ => self.require(scope),
+            Self::Loopback(_) if !self.has_scope(Scope::Admin) => Err(Problem::needs_key(scope.name())),
+            _ => self.require_scope(scope),
         }
     }
 
     /// Returns the caller's identity for the log.
     pub fn principal(&self) -> Principal {
         match self {
-            Self::Anyone(_) => Principal::loopback(),
+            Self::Loopback(_) => Principal::loopback(),
             Self::Administrator => Principal::api_key(ADMINISTRATOR),
             Self::Holder(held) => Principal::api_key(&held.key.key_id),
             Self::Bearer(token) => token.principal(),
@@ -162,9 +162,9 @@ impl Caller {
     }
 
     /// Returns the identity whose stored bytes are bounded; none for callers without a key and for the administrator.
-    pub fn bounded(&self) -> Option<String> {
+    pub fn quota_identity(&self) -> Option<String> {
         match self {
-            Self::Anyone(_) | Self::Administrator => None,
+            Self::Loopback(_) | Self::Administrator => None,
             Self::Holder(_) | Self::Bearer(_) => Some(self.principal().to_string()),
         }
     }
@@ -182,28 +182,28 @@ impl Caller {
     /// Returns the time at which the caller's rights expire; none if they do not.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
-            Self::Anyone(_) | Self::Administrator => None,
+            Self::Loopback(_) | Self::Administrator => None,
             Self::Holder(held) => held.key.expires_at,
             Self::Bearer(token) => Some(token.expires_at),
         }
     }
 
     /// Returns an error if the key is limited to some agents and `agent` is none or not one of them.
-    pub fn act_on_agent(&self, agent: Option<&str>) -> Result<(), Problem> {
+    pub fn require_agent(&self, agent: Option<&str>) -> Result<(), Problem> {
         match self.agents() {
             Some(agents) if !agent.is_some_and(|agent| agents.iter().any(|one| one == agent)) => {
                 let expected = format!("one of {}, to which the key is limited", agents.join(", "));
-                Err(Problem::beyond_key("agent", expected, agent))
+                Err(Problem::exceeds_key_limits("agent", expected, agent))
             }
             _ => Ok(()),
         }
     }
 
-    /// Like [`Caller::act_on_agent`], for the user.
-    pub fn act_as_user(&self, user: Option<&str>) -> Result<(), Problem> {
+    /// Like [`Caller::require_agent`], for the user.
+    pub fn require_user(&self, user: Option<&str>) -> Result<(), Problem> {
         match self.user() {
             Some(own) if user != Some(own) => {
-                Err(Problem::beyond_key("user", format!("{own}, to whom the key is limited"), user))
+                Err(Problem::exceeds_key_limits("user", format!("{own}, to whom the key is limited"), user))
             }
             _ => Ok(()),
         }
@@ -211,25 +211,25 @@ impl Caller {
 
     /// Returns true if the caller may see a resource of this agent and user. Report one it may not see as not found, so
     /// that its id does not reveal that it exists.
-    pub fn sees(&self, agent: &str, user: Option<&str>) -> bool {
-        self.act_on_agent(Some(agent)).is_ok() && self.act_as_user(user).is_ok()
+    pub fn can_see(&self, agent: &str, user: Option<&str>) -> bool {
+        self.require_agent(Some(agent)).is_ok() && self.require_user(user).is_ok()
     }
 
     /// Waits until the key is revoked or the key or token has expired; long-lived responses end then.
-    pub async fn ended(&self) {
+    pub async fn wait_for_expiry(&self) {
         match self {
-            Self::Anyone(_) | Self::Administrator => pending().await,
-            Self::Bearer(_) => passed(self.expires_at()).await,
+            Self::Loopback(_) | Self::Administrator => pending().await,
+            Self::Bearer(_) => wait_until(self.expires_at()).await,
             Self::Holder(held) => tokio::select! {
                 () = held.revoked.cancelled() => {}
-                () = passed(self.expires_at()) => {}
+                () = wait_until(self.expires_at()) => {}
             },
         }
     }
 }
 
 /// Waits until this time has passed; forever if it is none.
-async fn passed(time: Option<Timestamp>) {
+async fn wait_until(time: Option<Timestamp>) {
     let Some(time) = time else { return pending().await };
     tokio::time::sleep(Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default()).await;
 }

@@ -9,7 +9,7 @@ pub mod spending;
 use std::collections::BTreeSet;
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use kairo_core::prices::{Amount, Cost, Price, Prices, Usage};
+use kairo_core::prices::{ModelPrice, ModelPrices, MoneyAmount, TokenCost, TokenCounts};
 use kairo_proto::{
     time,
     v1::{self, CapRow},
@@ -22,7 +22,7 @@ use crate::{auth::Caller, config::GatewayConfig};
 
 /// The owner of a cap that the gateway enforces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Owner {
+pub enum CapHolder {
     User(String),
     /// By the key's id.
     Key(String),
@@ -31,42 +31,46 @@ pub enum Owner {
 
 /// The tokens and the cost of model calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct PricedUsage {
     /// Input and output together.
     pub tokens: u64,
-    cost: Cost,
+    cost: TokenCost,
     /// Models whose cost is unknown, since they have no price or did not count their tokens.
     unknown: BTreeSet<String>,
 }
 
 /// Spending of one owner, today (UTC) and in total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    pub today: Taken,
-    pub in_total: Taken,
+pub struct SpendingTotals {
+    pub today: PricedUsage,
+    pub in_total: PricedUsage,
 }
 
 /// A cap that is reached, described for the client that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct ReachedSpendingCap {
     pub text: String,
     /// The time at which the cap resets; none for a cap in total.
     pub until: Option<Timestamp>,
 }
 
-impl Taken {
+impl PricedUsage {
     /// Adds up usage at these prices; `fallback` is the price of models without one.
-    pub fn of<'u>(usage: impl IntoIterator<Item = &'u ModelUsage>, prices: &Prices, fallback: Option<Price>) -> Self {
+    pub fn from_usage<'u>(
+        usage: impl IntoIterator<Item = &'u ModelUsage>,
+        prices: &ModelPrices,
+        fallback: Option<ModelPrice>,
+    ) -> Self {
         let mut taken = Self::default();
         for calls in usage {
             let &ModelUsage { input_tokens, cached_tokens, output_tokens, uncounted, .. } = calls;
             let tokens = input_tokens.saturating_add(output_tokens);
             taken.tokens = taken.tokens.saturating_add(tokens);
-            let price = Price::of(prices, &calls.model).or(fallback);
+            let price = ModelPrice::of_model(prices, &calls.model).or(fallback);
             match price.filter(|_| uncounted == 0) {
                 Some(price) => {
-                    let usage = Usage { input_tokens, cached_tokens, output_tokens };
-                    taken.cost = taken.cost.plus(price.cost_of(usage));
+                    let usage = TokenCounts { input_tokens, cached_tokens, output_tokens };
+                    taken.cost = taken.cost.saturating_add(price.cost_of(usage));
                 }
                 None if tokens == 0 && uncounted == 0 => {}
                 None => _ = taken.unknown.insert(calls.model.clone()),
@@ -79,19 +83,19 @@ impl Taken {
     pub fn plus(&self, other: &Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
-            cost: self.cost.plus(other.cost),
+            cost: self.cost.saturating_add(other.cost),
             unknown: self.unknown.union(&other.unknown).cloned().collect(),
         }
     }
 
     /// Returns the cost; none if part of it is unknown.
-    fn money(&self) -> Option<Cost> {
+    fn known_cost(&self) -> Option<TokenCost> {
         self.unknown.is_empty().then_some(self.cost)
     }
 }
 
-impl Owner {
-    fn word(&self) -> CapOwner {
+impl CapHolder {
+    fn owner_word(&self) -> CapOwner {
         match self {
             Self::User(_) => CapOwner::User,
             Self::Key(_) => CapOwner::Key,
@@ -107,7 +111,7 @@ impl Owner {
     }
 
     /// Returns the query for the usage that counts towards the owner's caps.
-    fn usage(&self) -> UsageQuery {
+    fn usage_query(&self) -> UsageQuery {
         let (mut user, mut entered_by) = (None, None);
         match self {
             Self::User(name) => user = Some(name.clone()),
@@ -118,7 +122,7 @@ impl Owner {
     }
 
     /// Describes the owner, for the beginning of a sentence.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::User(name) => format!("the user {name}"),
             Self::Key(id) => format!("the API key {id}"),
@@ -127,7 +131,7 @@ impl Owner {
     }
 
     /// Describes who can raise the cap, and how, for the end of a sentence.
-    fn raising(&self, cap: &str) -> String {
+    fn describe_remedy(&self, cap: &str) -> String {
         match self {
             Self::User(name) => {
                 format!("whoever runs Kairo raises gateway.caps.users.{name}.{cap} (or gateway.caps.user.{cap})")
@@ -141,11 +145,11 @@ impl Owner {
 }
 
 /// Returns the owners whose caps apply to a message from this caller as this user, with their caps.
-pub fn holding(config: &GatewayConfig, caller: &Caller, user: Option<&str>) -> Vec<(Owner, Caps)> {
-    let of_key = caller.key().and_then(|key| Some((Owner::Key(key.key_id.clone()), key.caps.clone()?)));
-    let of_user = user.map(|user| (Owner::User(user.to_owned()), config.caps.of_user(user).clone()));
-    let all = [of_key, of_user, Some((Owner::Installation, config.caps.installation.clone()))];
-    all.into_iter().flatten().filter(|(_, caps)| !caps.is_nothing()).collect()
+pub fn applicable_caps(config: &GatewayConfig, caller: &Caller, user: Option<&str>) -> Vec<(CapHolder, Caps)> {
+    let of_key = caller.key().and_then(|key| Some((CapHolder::Key(key.key_id.clone()), key.caps.clone()?)));
+    let of_user = user.map(|user| (CapHolder::User(user.to_owned()), config.caps.for_user(user).clone()));
+    let all = [of_key, of_user, Some((CapHolder::Installation, config.caps.installation.clone()))];
+    all.into_iter().flatten().filter(|(_, caps)| !caps.is_unlimited()).collect()
 }
 
 /// Returns the day in UTC and the time at which the next one begins.
@@ -157,23 +161,29 @@ pub fn day_of(now: Timestamp) -> (Date, Option<Timestamp>) {
 
 impl Caps {
     /// Returns the first cap that is reached, if any; caps in total come before caps per day.
-    pub fn reached(&self, owner: &Owner, spent: &Spent, now: Timestamp) -> Option<Reached> {
+    pub fn first_reached(
+        &self,
+        owner: &CapHolder,
+        spent: &SpendingTotals,
+        now: Timestamp,
+    ) -> Option<ReachedSpendingCap> {
         let until = day_of(now).1;
         let told = |cap: CapKind, within: &str, until: Option<Timestamp>, what: String| {
             let name = cap.text();
             let anew = until.map(|at| format!("it begins anew at {at}, or ")).unwrap_or_default();
-            let text = format!("{} {what}{within}; {anew}it goes on when {}", owner.told(), owner.raising(&name));
-            Reached { text, until }
+            let text =
+                format!("{} {what}{within}; {anew}it goes on when {}", owner.describe(), owner.describe_remedy(&name));
+            ReachedSpendingCap { text, until }
         };
-        let tokens = |most: u64, taken: &Taken| {
+        let tokens = |most: u64, taken: &PricedUsage| {
             let used = taken.tokens;
             (most > 0 && used >= most).then(|| format!("may use {most} tokens, and {used} are used"))
         };
-        let money = |most: Option<Amount>, taken: &Taken| {
+        let money = |most: Option<MoneyAmount>, taken: &PricedUsage| {
             let most = most?;
-            match taken.money() {
+            match taken.known_cost() {
                 Some(cost) => {
-                    (cost.units() >= most.cost().units()).then(|| format!("may spend {most}, and {cost} is spent"))
+                    (cost.units() >= most.to_cost().units()).then(|| format!("may spend {most}, and {cost} is spent"))
                 }
                 None => {
                     let models = taken.unknown.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -182,7 +192,7 @@ impl Caps {
                 }
             }
         };
-        let Spent { today, in_total } = spent;
+        let SpendingTotals { today, in_total } = spent;
         let day =
             || tokens(self.tokens_per_day, today).map(|what| told(CapKind::TokensPerDay, " today (UTC)", until, what));
         let total =
@@ -195,13 +205,19 @@ impl Caps {
     }
 
     /// Returns a row for each cap with its limit, what is spent and what is left.
-    pub fn rows(&self, owner: &Owner, spent: &Spent, now: Timestamp) -> Vec<CapRow> {
-        rows(&owner.word(), owner.name(), self, spent, day_of(now).1)
+    pub fn to_rows(&self, owner: &CapHolder, spent: &SpendingTotals, now: Timestamp) -> Vec<CapRow> {
+        build_cap_rows(&owner.owner_word(), owner.name(), self, spent, day_of(now).1)
     }
 }
 
 /// Returns a row for each cap, of an agent or any other owner.
-pub fn rows(of: &CapOwner, name: Option<&str>, caps: &Caps, spent: &Spent, next_day: Option<Timestamp>) -> Vec<CapRow> {
+pub fn build_cap_rows(
+    of: &CapOwner,
+    name: Option<&str>,
+    caps: &Caps,
+    spent: &SpendingTotals,
+    next_day: Option<Timestamp>,
+) -> Vec<CapRow> {
     let row =
         |cap: CapKind, limit: String, spent: Option<String>, left: Option<String>, anew: Option<Timestamp>| CapRow {
             of: of.text(),
@@ -212,17 +228,18 @@ pub fn rows(of: &CapOwner, name: Option<&str>, caps: &Caps, spent: &Spent, next_
             left,
             resets_at: anew.map(time::message),
         };
-    let tokens = |cap: CapKind, most: u64, taken: &Taken, anew: Option<Timestamp>| {
+    let tokens = |cap: CapKind, most: u64, taken: &PricedUsage, anew: Option<Timestamp>| {
         let left = most.saturating_sub(taken.tokens).to_string();
         (most > 0).then(|| row(cap, most.to_string(), Some(taken.tokens.to_string()), Some(left), anew))
     };
-    let money = |cap: CapKind, most: Option<Amount>, taken: &Taken, anew: Option<Timestamp>| {
+    let money = |cap: CapKind, most: Option<MoneyAmount>, taken: &PricedUsage, anew: Option<Timestamp>| {
         let most = most?;
-        let left = |spent: Cost| Cost::of_units(most.cost().units().saturating_sub(spent.units())).to_string();
-        let spent = taken.money();
+        let left =
+            |spent: TokenCost| TokenCost::of_units(most.to_cost().units().saturating_sub(spent.units())).to_string();
+        let spent = taken.known_cost();
         Some(row(cap, most.to_string(), spent.map(|cost| cost.to_string()), spent.map(left), anew))
     };
-    let Spent { today, in_total } = spent;
+    let SpendingTotals { today, in_total } = spent;
     [
         tokens(CapKind::TokensPerDay, caps.tokens_per_day, today, next_day),
         tokens(CapKind::TokensInTotal, caps.tokens_in_total, in_total, None),
@@ -237,7 +254,7 @@ pub fn rows(of: &CapOwner, name: Option<&str>, caps: &Caps, spent: &Spent, next_
 /// Converts caps to their contract type.
 impl From<&Caps> for v1::Caps {
     fn from(caps: &Caps) -> Self {
-        let text = |amount: Option<Amount>| amount.map(|amount| amount.to_string()).unwrap_or_default();
+        let text = |amount: Option<MoneyAmount>| amount.map(|amount| amount.to_string()).unwrap_or_default();
         Self {
             tokens_per_day: caps.tokens_per_day,
             tokens_in_total: caps.tokens_in_total,
@@ -286,9 +303,9 @@ mod tests {
         }
     }
 
-    fn taken(usage: &[ModelUsage], fallback: Option<&str>) -> Taken {
+    fn taken(usage: &[ModelUsage], fallback: Option<&str>) -> PricedUsage {
         let prices = serde_json::from_value(json!({ "large": { "input": 1, "output": 1 } })).unwrap();
-        Taken::of(usage, &prices, fallback.map(|price| serde_json::from_str(price).unwrap()))
+        PricedUsage::from_usage(usage, &prices, fallback.map(|price| serde_json::from_str(price).unwrap()))
     }
 
     fn caps(value: serde_json::Value) -> Caps {
@@ -303,10 +320,10 @@ mod tests {
     fn a_reached_cap_says_which_the_numbers_and_who_can_raise_it() {
         let spent = |today: u64, total: u64| {
             let of = |tokens| taken(&[used("large", tokens)], None);
-            Spent { today: of(today), in_total: of(total) }
+            SpendingTotals { today: of(today), in_total: of(total) }
         };
-        let owner = Owner::User("ann".into());
-        let text = |value: serde_json::Value, spent: &Spent| caps(value).reached(&owner, spent, now());
+        let owner = CapHolder::User("ann".into());
+        let text = |value: serde_json::Value, spent: &SpendingTotals| caps(value).first_reached(&owner, spent, now());
         assert_eq!(text(json!({ "tokens_per_day": 100 }), &spent(99, 900)), None);
         let day = text(json!({ "tokens_per_day": 100 }), &spent(100, 900)).unwrap();
         for part in [
@@ -327,25 +344,25 @@ mod tests {
     fn unknown_money_reaches_a_cap_unless_something_counts_instead() {
         let usage = [used("large", 5), used("odd", 7)];
         let cap = caps(json!({ "cost_in_total": 5 }));
-        let spent = |fallback| Spent { today: Taken::default(), in_total: taken(&usage, fallback) };
-        let unknown = cap.reached(&Owner::Installation, &spent(None), now()).unwrap();
+        let spent = |fallback| SpendingTotals { today: PricedUsage::default(), in_total: taken(&usage, fallback) };
+        let unknown = cap.first_reached(&CapHolder::Installation, &spent(None), now()).unwrap();
         assert!(unknown.text.contains("not known (odd has no price"), "{}", unknown.text);
-        let row = &cap.rows(&Owner::Installation, &spent(None), now())[0];
+        let row = &cap.to_rows(&CapHolder::Installation, &spent(None), now())[0];
         assert_eq!((row.limit.as_str(), &row.spent, &row.left), ("5", &None, &None));
         let counted = spent(Some(r#"{ "input": 100000, "output": 0 }"#));
-        assert_eq!(cap.reached(&Owner::Installation, &counted, now()), None);
-        let row = &cap.rows(&Owner::Installation, &counted, now())[0];
+        assert_eq!(cap.first_reached(&CapHolder::Installation, &counted, now()), None);
+        let row = &cap.to_rows(&CapHolder::Installation, &counted, now())[0];
         assert_eq!((row.spent.as_deref(), row.left.as_deref()), (Some("0.700005"), Some("4.299995")));
         let nobody_counted = ModelUsage { uncounted: 1, ..used("large", 0) };
-        assert_eq!(taken(&[nobody_counted], Some(r#"{ "input": 1, "output": 0 }"#)).money(), None);
-        assert_eq!(taken(&[used("odd", 0)], None).money(), Some(Cost::default()), "it took nothing");
+        assert_eq!(taken(&[nobody_counted], Some(r#"{ "input": 1, "output": 0 }"#)).known_cost(), None);
+        assert_eq!(taken(&[used("odd", 0)], None).known_cost(), Some(TokenCost::default()), "it took nothing");
     }
 
     #[test]
     fn parts_add_up_to_the_whole_and_no_sum_wraps() {
         let usage: Vec<_> = (0..50).map(|at| used(["large", "odd"][at % 2], 1 << at)).collect();
         let parts = usage.iter().map(|one| taken(std::slice::from_ref(one), None));
-        assert_eq!(parts.fold(Taken::default(), |sum, part| sum.plus(&part)), taken(&usage, None));
+        assert_eq!(parts.fold(PricedUsage::default(), |sum, part| sum.plus(&part)), taken(&usage, None));
         let most = [used("large", u64::MAX), used("large", u64::MAX)];
         assert_eq!(taken(&most, None).tokens, u64::MAX);
     }

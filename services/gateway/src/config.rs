@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use kairo_agent_runtime::ModelsConfig;
-use kairo_backup::past::ArchiveConfig;
+use kairo_backup::archive_reader::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
-    prices::{Amount, Price, Prices},
+    prices::{ModelPrice, ModelPrices, MoneyAmount},
     service_config,
     signing::SigningConfig,
 };
@@ -148,7 +148,7 @@ pub struct GatewayConfig {
     /// The most that all model calls of one fork may cost, in units of `currency`, with at most 6 decimal places: a
     /// call that may cost more than what is left is not made. It is enforced where each of the `models` has a price,
     /// there or in `prices`; a fork then asks no fallbacks. Default 1.
-    pub fork_budget: Amount,
+    pub fork_budget: MoneyAmount,
     /// True if a fork asks the models that `models` names, as for agent-runtime, where the log has no answer; these
     /// calls cost money. Default false: such calls fail. `kairo dev` sets it.
     pub fork_models: bool,
@@ -230,10 +230,10 @@ pub struct GatewayConfig {
     /// Prices of models, by name, or by the beginning of names followed by `*`: `{ input, output, cached }`, in units
     /// of `currency` for a million tokens, with at most 6 decimal places; `cached` may be left out where it costs what
     /// other input does. Default none: usage is reported without cost.
-    pub prices: Prices,
+    pub prices: ModelPrices,
     /// Price that caps in money assume for a model that `prices` does not name. Default none: such a model's cost is
     /// not known, and a cap in money counts as reached.
-    pub fallback_price: Option<Price>,
+    pub fallback_price: Option<ModelPrice>,
     /// Caps on what users and the installation may spend on models. Default any amount.
     pub caps: CapsConfig,
     /// Currency of the prices. Default USD.
@@ -332,7 +332,7 @@ impl Default for GatewayConfig {
             fork_messages: 200,
             fork_bytes: 8 * 1024 * 1024,
             fork_model_calls: 50,
-            fork_budget: Amount::of(1),
+            fork_budget: MoneyAmount::from_whole_units(1),
             fork_models: false,
             max_outline_events: 100_000,
             objects_key_bytes: 1024 * 1024 * 1024,
@@ -363,7 +363,7 @@ impl Default for GatewayConfig {
             digest_timeout_ms: 600_000,
             freshness_wait_ms: 2_000,
             lookup_timeout_ms: 250,
-            prices: Prices::new(),
+            prices: ModelPrices::new(),
             fallback_price: None,
             caps: CapsConfig::default(),
             currency: CURRENCY.to_owned(),
@@ -385,7 +385,7 @@ impl Validate for GatewayConfig {
                 mistake.key = format!("oidc[{at}].{}", mistake.key);
                 mistake
             };
-            let of_names = oidc::names::mistakes(&self.oidc).into_iter().filter(|(of, _)| *of == at);
+            let of_names = oidc::names::prefix_mistakes(&self.oidc).into_iter().filter(|(of, _)| *of == at);
             found.extend(issuer.mistakes().into_iter().chain(of_names.map(|(_, mistake)| mistake)).map(within));
         }
         check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");
@@ -439,7 +439,7 @@ impl Validate for GatewayConfig {
         check(found, "freshness_wait_ms", self.freshness_wait_ms, 0..=60_000, "milliseconds");
         check(found, "metrics_interval_ms", self.metrics_interval_ms, 100..=3_600_000, "milliseconds");
         check(found, "lookup_timeout_ms", self.lookup_timeout_ms, 1..=10_000, "milliseconds");
-        for model in self.prices.keys().filter(|model| !is_priced(model)) {
+        for model in self.prices.keys().filter(|model| !is_price_key(model)) {
             let advice = "name a model, or the beginning of names followed by *";
             found.push(Mistake::new("prices", format!("{model:?} can be no model"), advice));
         }
@@ -461,7 +461,7 @@ impl Validate for GatewayConfig {
                 "set one of at least 32 printable characters without spaces, such as that of openssl rand -hex 32";
             found.push(Mistake::new("admin_key", "it is too short or cannot be sent", advice));
         }
-        for host in self.allowed_hosts.iter().filter(|host| !is_host(host)) {
+        for host in self.allowed_hosts.iter().filter(|host| !is_host_name(host)) {
             let advice = "say a name in lower case without scheme and port, such as kairo.example.com";
             found.push(Mistake::new("allowed_hosts", format!("{host:?} is no name of a host"), advice));
         }
@@ -474,12 +474,12 @@ impl Validate for GatewayConfig {
 }
 
 /// Returns true if `model` may have a price: a star stands only at the end.
-fn is_priced(model: &str) -> bool {
+fn is_price_key(model: &str) -> bool {
     (1..=MAX_MODEL).contains(&model.len()) && !model.strip_suffix('*').unwrap_or(model).contains('*')
 }
 
 /// Returns true if a client may send `text` as the name of a host.
-fn is_host(text: &str) -> bool {
+fn is_host_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_');
     (1..=MAX_HOST).contains(&text.len()) && text.bytes().all(allowed)
 }

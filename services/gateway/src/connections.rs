@@ -21,7 +21,7 @@ use hyper_util::{
     server::conn::auto::Builder,
     service::TowerToHyperService,
 };
-use kairo_core::sharing::places::{Permit, Places};
+use kairo_core::sharing::permit_pool::{Permit, PermitPool};
 use tokio::{
     net::{TcpListener, TcpStream},
     time::sleep,
@@ -30,7 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::{Service, ServiceExt, service_fn};
 
 use crate::{auth::limits, config::GatewayConfig};
-use activity::{Activity, Watched};
+use activity::{ConnectionActivity, MonitoredStream};
 
 /// Pause before the next accept when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -39,41 +39,41 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Timeouts of a connection: for its first request head, and while idle.
 #[derive(Clone, Copy)]
-struct Patience {
+struct ConnectionTimeouts {
     header: Duration,
     idle: Duration,
 }
 
 /// The two stages of a shutdown: `told` announces it, and some time later `ends` stops accepting connections.
 #[derive(Clone, Default)]
-pub struct Leaving {
-    pub told: CancellationToken,
-    pub ends: CancellationToken,
+pub struct ShutdownSignals {
+    pub announcement: CancellationToken,
+    pub closing: CancellationToken,
 }
 
 /// Accepts and serves connections until `leaving.ends`, then finishes the requests in progress. Once `leaving.told` is
 /// cancelled, HTTP/1 connections close with their next response, so that none is closed during a request.
-pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, leaving: Leaving) {
-    let places = Places::new(config.max_connections, config.max_connections_per_peer);
-    let patience = Patience {
+pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, leaving: ShutdownSignals) {
+    let places = PermitPool::new(config.max_connections, config.max_connections_per_peer);
+    let patience = ConnectionTimeouts {
         header: Duration::from_millis(config.header_timeout_ms),
         idle: Duration::from_millis(config.idle_timeout_ms),
     };
     let connections = TaskTracker::new();
-    while let Some(accepted) = leaving.ends.run_until_cancelled(listener.accept()).await {
+    while let Some(accepted) = leaving.closing.run_until_cancelled(listener.accept()).await {
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                refused(&error).await;
+                pause_after_failed_accept(&error).await;
                 continue;
             }
         };
         // Dropped without a response: a peer with so many connections would not heed it, and it would take time.
-        let Ok(permit) = places.take(&limits::peer(peer.ip())) else {
+        let Ok(permit) = places.try_acquire(&limits::holder_for_peer(peer.ip())) else {
             tracing::debug!(%peer, "no more connections are taken from there, or at all");
             continue;
         };
-        connections.spawn(connection(stream, peer, app.clone(), patience, leaving.clone(), permit));
+        connections.spawn(serve_connection(stream, peer, app.clone(), patience, leaving.clone(), permit));
     }
     connections.close();
     connections.wait().await;
@@ -81,7 +81,7 @@ pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, l
 
 /// Handles a failed accept. Errors of a single connection are ignored; after any other, such as a lack of file
 /// descriptors, it pauses, since trying again at once is of no use.
-async fn refused(error: &io::Error) {
+async fn pause_after_failed_accept(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         tracing::warn!(%error, "no connection can be taken");
@@ -90,28 +90,28 @@ async fn refused(error: &io::Error) {
 }
 
 /// Serves one connection to its end. A WebSocket goes on without it.
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
     app: Router,
-    patience: Patience,
-    leaving: Leaving,
+    patience: ConnectionTimeouts,
+    leaving: ShutdownSignals,
     _permit: Permit,
 ) {
     // A piece of a stream is sent when it is written: without this it would wait for the client to acknowledge the one
     // before, which clients put off.
     drop(stream.set_nodelay(true));
-    let activity = Arc::new(Activity::default());
-    let service = answering(app, peer, activity.clone(), leaving.told);
+    let activity = Arc::new(ConnectionActivity::default());
+    let service = connection_service(app, peer, activity.clone(), leaving.announcement);
     let mut builder = Builder::new(TokioExecutor::new());
     // WebSockets over HTTP/2 need it.
     builder.http2().enable_connect_protocol();
-    let stream = TokioIo::new(Watched::new(stream, activity.clone()));
+    let stream = TokioIo::new(MonitoredStream::new(stream, activity.clone()));
     let mut served = pin!(builder.serve_connection_with_upgrades(stream, TowerToHyperService::new(service)));
     let silent = tokio::select! {
         _ = served.as_mut() => return,
-        () = leaving.ends.cancelled() => false,
-        () = activity.silence(patience.header, patience.idle) => true,
+        () = leaving.closing.cancelled() => false,
+        () = activity.wait_for_silence(patience.header, patience.idle) => true,
     };
     served.as_mut().graceful_shutdown();
     if silent {
@@ -122,10 +122,10 @@ async fn connection(
 }
 
 /// Wraps the endpoints for the connections of this peer: tracks activity and closes HTTP/1 connections on shutdown.
-fn answering<B>(
+fn connection_service<B>(
     app: Router,
     peer: SocketAddr,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
     told_to_leave: CancellationToken,
 ) -> impl Service<http::Request<B>, Response = Response, Error = Infallible, Future: Send> + Clone + Send
 where
@@ -133,7 +133,7 @@ where
     B::Error: Into<BoxError>,
 {
     service_fn(move |request: http::Request<B>| {
-        let dealt_with = activity.begin();
+        let dealt_with = activity.begin_request();
         let is_http1 = request.version() < Version::HTTP_2;
         let told_to_leave = told_to_leave.clone();
         let mut request: Request = request.map(Body::new);

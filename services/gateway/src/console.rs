@@ -25,7 +25,7 @@ use crate::{auth::oidc::config::OidcConfig, http::etag, problem::Problem};
 pub const PATH: &str = "/console/";
 
 static BUILT: Dir<'_> = include_dir!("$KAIRO_CONSOLE");
-static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| files(&BUILT));
+static FILES: LazyLock<BTreeMap<&str, ConsoleFile>> = LazyLock::new(|| collect_files(&BUILT));
 
 /// The page served for every screen of the console.
 const PAGE: &str = "index.html";
@@ -45,26 +45,26 @@ const HEAD: [(HeaderName, &str); 4] = [
 ];
 
 /// An embedded file, plain and compressed.
-struct File {
+struct ConsoleFile {
     content_type: &'static str,
-    plain: Content,
-    brotli: Option<Content>,
-    gzip: Option<Content>,
+    plain: FileContent,
+    brotli: Option<FileContent>,
+    gzip: Option<FileContent>,
 }
 
-struct Content {
+struct FileContent {
     bytes: &'static [u8],
     tag: HeaderValue,
 }
 
-impl Content {
-    fn of(bytes: &'static [u8]) -> Self {
+impl FileContent {
+    fn from_bytes(bytes: &'static [u8]) -> Self {
         Self { bytes, tag: etag::strong(bytes) }
     }
 }
 
 /// The parts of the console that depend on the configuration.
-struct Configured {
+struct ConsoleSettings {
     policy: HeaderValue,
     sign_in: Vec<SignIn>,
 }
@@ -79,7 +79,7 @@ struct SignIn {
     token_endpoint: String,
 }
 
-impl Configured {
+impl ConsoleSettings {
     fn new(issuers: &[OidcConfig]) -> Self {
         let with_client = issuers.iter().filter(|issuer| !issuer.console_client_id.is_empty());
         let sign_in = with_client.map(|issuer| SignIn {
@@ -90,12 +90,12 @@ impl Configured {
             token_endpoint: issuer.console_token_url.clone(),
         });
         let sign_in: Vec<_> = sign_in.collect();
-        Self { policy: policy(&sign_in), sign_in }
+        Self { policy: build_policy(&sign_in), sign_in }
     }
 }
 
 /// Builds the content security policy, which allows connections to the issuers' token endpoints and no other server.
-fn policy(sign_in: &[SignIn]) -> HeaderValue {
+fn build_policy(sign_in: &[SignIn]) -> HeaderValue {
     let urls = sign_in.iter().filter_map(|at| Url::parse(&at.token_endpoint).ok());
     let origins: BTreeSet<_> = urls.map(|url| url.origin().ascii_serialization()).collect();
     if origins.is_empty() {
@@ -110,27 +110,27 @@ fn policy(sign_in: &[SignIn]) -> HeaderValue {
 pub fn routes(issuers: &[OidcConfig]) -> Router {
     Router::new()
         .route("/console", get(|| async { Redirect::permanent(PATH) }))
-        .route(PATH, get(async |State(own): Here, headers: HeaderMap| answer(PAGE, &headers, &own.policy)))
-        .route("/console/sign-in.json", get(async |State(own): Here| (NOT_KEPT, Json(own.sign_in.clone()))))
+        .route(PATH, get(async |State(own): ConsoleState, headers: HeaderMap| serve_file(PAGE, &headers, &own.policy)))
+        .route("/console/sign-in.json", get(async |State(own): ConsoleState| (NOT_KEPT, Json(own.sign_in.clone()))))
         .route(
             "/console/{*path}",
-            get(async |State(own): Here, Path(path): Path<String>, headers: HeaderMap| {
-                answer(&path, &headers, &own.policy)
+            get(async |State(own): ConsoleState, Path(path): Path<String>, headers: HeaderMap| {
+                serve_file(&path, &headers, &own.policy)
             }),
         )
-        .with_state(Arc::new(Configured::new(issuers)))
+        .with_state(Arc::new(ConsoleSettings::new(issuers)))
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
-        .layer(middleware::from_fn(etag::check))
+        .layer(middleware::from_fn(etag::answer_not_modified))
 }
 
-type Here = State<Arc<Configured>>;
+type ConsoleState = State<Arc<ConsoleSettings>>;
 
 /// Forbids caching without revalidation: the list of issuers may change with the next start.
 const NOT_KEPT: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-cache")];
 
-fn answer(path: &str, headers: &HeaderMap, policy: &HeaderValue) -> Response {
-    let Some((file, is_page)) = find(&FILES, path) else { return Problem::unknown_path().into_response() };
-    let accepted = |coding| accepts(headers, coding);
+fn serve_file(path: &str, headers: &HeaderMap, policy: &HeaderValue) -> Response {
+    let Some((file, is_page)) = find_file(&FILES, path) else { return Problem::unknown_path().into_response() };
+    let accepted = |coding| accepts_coding(headers, coding);
     let coded = [("br", &file.brotli), ("gzip", &file.gzip)];
     let found =
         coded.into_iter().find_map(|(coding, content)| Some((coding, content.as_ref()?)).filter(|_| accepted(coding)));
@@ -154,7 +154,7 @@ fn answer(path: &str, headers: &HeaderMap, policy: &HeaderValue) -> Response {
 
 /// Returns the file at a path, and true if it is the page. A path whose last segment has no extension is a screen of
 /// the page.
-fn find<'a>(files: &'a BTreeMap<&str, File>, path: &str) -> Option<(&'a File, bool)> {
+fn find_file<'a>(files: &'a BTreeMap<&str, ConsoleFile>, path: &str) -> Option<(&'a ConsoleFile, bool)> {
     if let Some(file) = files.get(path) {
         return Some((file, path == PAGE));
     }
@@ -164,7 +164,7 @@ fn find<'a>(files: &'a BTreeMap<&str, File>, path: &str) -> Option<(&'a File, bo
 }
 
 /// Returns true if `accept-encoding` names the coding with a weight other than zero (RFC 9110, 12.5.3).
-fn accepts(headers: &HeaderMap, coding: &str) -> bool {
+fn accepts_coding(headers: &HeaderMap, coding: &str) -> bool {
     let lists = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {
         let (name, weight) = item.split_once(';').unwrap_or((item, ""));
@@ -174,21 +174,22 @@ fn accepts(headers: &HeaderMap, coding: &str) -> bool {
 }
 
 /// Collects the embedded files by path; `.br` and `.gz` files become the compressed forms of their originals.
-fn files(built: &'static Dir<'static>) -> BTreeMap<&'static str, File> {
+fn collect_files(built: &'static Dir<'static>) -> BTreeMap<&'static str, ConsoleFile> {
     let mut contents = BTreeMap::new();
-    gather(built, &mut contents);
-    let compressed = |path: &str, ending| contents.get(format!("{path}.{ending}").as_str()).copied().map(Content::of);
+    gather_files(built, &mut contents);
+    let compressed =
+        |path: &str, ending| contents.get(format!("{path}.{ending}").as_str()).copied().map(FileContent::from_bytes);
     let plain = contents.iter().filter(|(path, _)| !path.ends_with(".br") && !path.ends_with(".gz"));
     let file = |(path, bytes): (&&'static str, &&'static [u8])| {
         let (brotli, gzip) = (compressed(path, "br"), compressed(path, "gz"));
-        (*path, File { content_type: content_type(path), plain: Content::of(bytes), brotli, gzip })
+        (*path, ConsoleFile { content_type: content_type(path), plain: FileContent::from_bytes(bytes), brotli, gzip })
     };
     plain.map(file).collect()
 }
 
-fn gather(dir: &'static Dir<'static>, found: &mut BTreeMap<&'static str, &'static [u8]>) {
+fn gather_files(dir: &'static Dir<'static>, found: &mut BTreeMap<&'static str, &'static [u8]>) {
     found.extend(dir.files().filter_map(|file| Some((file.path().to_str()?, file.contents()))));
-    dir.dirs().for_each(|dir| gather(dir, found));
+    dir.dirs().for_each(|dir| gather_files(dir, found));
 }
 
 fn content_type(path: &str) -> &'static str {
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn screens_are_the_page_and_files_that_are_not_there_are_not() {
         for path in [PAGE, "chat/default", "river"] {
-            let response = answer(path, &HeaderMap::new(), &policy(&[]));
+            let response = serve_file(path, &HeaderMap::new(), &build_policy(&[]));
             let text = |name: HeaderName| response.headers()[name].to_str().unwrap().to_owned();
             assert_eq!(response.status(), StatusCode::OK, "{path}");
             assert_eq!(text(header::CONTENT_TYPE), "text/html; charset=utf-8", "{path}");
@@ -221,7 +222,11 @@ mod tests {
             assert!(text(header::CONTENT_SECURITY_POLICY).starts_with("default-src 'self';"), "{path}");
         }
         for path in ["assets/x", "assets/x.js", "x.html", "../Cargo.toml", "a/b.js"] {
-            assert_eq!(answer(path, &HeaderMap::new(), &policy(&[])).status(), StatusCode::NOT_FOUND, "{path}");
+            assert_eq!(
+                serve_file(path, &HeaderMap::new(), &build_policy(&[])).status(),
+                StatusCode::NOT_FOUND,
+                "{path}"
+            );
         }
     }
 
@@ -233,11 +238,11 @@ mod tests {
             console_token_url: format!("https://{host}/oauth/token"),
             ..OidcConfig::default()
         };
-        let none = Configured::new(&[issuer("", "login.example.com")]);
+        let none = ConsoleSettings::new(&[issuer("", "login.example.com")]);
         assert_eq!((none.policy.to_str().unwrap(), none.sign_in.len()), (POLICY, 0));
         let two =
             [issuer("console", "b.example.com"), issuer("", "c.example.com"), issuer("console", "a.example.com:8443")];
-        let two = Configured::new(&two);
+        let two = ConsoleSettings::new(&two);
         let expected = "; connect-src 'self' https://a.example.com:8443 https://b.example.com";
         assert!(two.policy.to_str().unwrap().ends_with(expected), "{:?}", two.policy);
         assert_eq!(two.sign_in.len(), 2);
@@ -245,9 +250,14 @@ mod tests {
 
     #[test]
     fn what_is_compressed_is_sent_to_those_who_take_it() {
-        let page = Content::of(b"page");
-        let file = File { content_type: "text/html", plain: page, brotli: Some(Content::of(b"br")), gzip: None };
-        assert!(find(&BTreeMap::from([(PAGE, file)]), "chat").is_some());
+        let page = FileContent::from_bytes(b"page");
+        let file = ConsoleFile {
+            content_type: "text/html",
+            plain: page,
+            brotli: Some(FileContent::from_bytes(b"br")),
+            gzip: None,
+        };
+        assert!(find_file(&BTreeMap::from([(PAGE, file)]), "chat").is_some());
         for (accepted, coding, takes) in [
             ("gzip, br", "br", true),
             ("gzip;q=0.5", "gzip", true),
@@ -255,7 +265,7 @@ mod tests {
             ("identity", "br", false),
             ("brx", "br", false),
         ] {
-            assert_eq!(accepts(&asking(accepted), coding), takes, "{accepted}");
+            assert_eq!(accepts_coding(&asking(accepted), coding), takes, "{accepted}");
         }
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError},
     ids::Name,
-    record::Raw,
+    record::RawMessage,
     subjects::AGENT_DEFINED,
 };
 use kairo_proto::{Body, v1::AgentDefined};
@@ -20,7 +20,7 @@ const CHAIN: &str = "chain";
 
 /// The cached properties of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agent {
+pub struct KnownAgent {
     /// True if the output of its models is plans rather than answers.
     pub plans: bool,
     pub defined_at: Timestamp,
@@ -29,44 +29,44 @@ pub struct Agent {
 }
 
 #[derive(Clone)]
-pub struct Directory {
+pub struct AgentDirectory {
     bus: Bus,
     /// The most agents in the cache; it is cleared when full.
     capacity: usize,
-    known: Arc<Mutex<HashMap<Name, Agent>>>,
+    known: Arc<Mutex<HashMap<Name, KnownAgent>>>,
 }
 
-impl Directory {
+impl AgentDirectory {
     pub fn new(bus: &Bus, capacity: usize) -> Self {
         Self { bus: bus.clone(), capacity, known: Arc::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Name, Agent>> {
+    fn lock_known(&self) -> MutexGuard<'_, HashMap<Name, KnownAgent>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the agent, if it exists. Reads the log only if the agent is not cached.
-    pub async fn find(&self, name: &Name) -> Result<Option<Agent>, BusError> {
-        if let Some(agent) = self.known().get(name) {
+    pub async fn find(&self, name: &Name) -> Result<Option<KnownAgent>, BusError> {
+        if let Some(agent) = self.lock_known().get(name) {
             return Ok(Some(*agent));
         }
-        let last = self.bus.last(&AGENT_DEFINED.of(name)).await?;
-        Ok(last.and_then(|last| self.take_in(name, &last)))
+        let last = self.bus.last_message(&AGENT_DEFINED.of_owner(name)).await?;
+        Ok(last.and_then(|last| self.apply_definition(name, &last)))
     }
 
     /// Updates the cache from a message of the log if it defines an agent.
-    pub fn witness(&self, message: &Raw) {
-        if AGENT_DEFINED.is(&message.subject)
+    pub fn witness(&self, message: &RawMessage) {
+        if AGENT_DEFINED.matches(&message.subject)
             && let Some(Ok(name)) = message.subject.split('.').nth(2).map(Name::parse)
         {
-            self.take_in(&name, message);
+            self.apply_definition(&name, message);
         }
     }
 
     /// Remembers a definition, unless a newer one is known, and returns the one in force.
-    fn take_in(&self, name: &Name, definition: &Raw) -> Option<Agent> {
-        let agent = read(definition, self.bus.limits.max_body_bytes)?;
-        let mut known = self.known();
+    fn apply_definition(&self, name: &Name, definition: &RawMessage) -> Option<KnownAgent> {
+        let agent = read_definition(definition, self.bus.limits.max_body_bytes)?;
+        let mut known = self.lock_known();
         if known.len() >= self.capacity && !known.contains_key(name) {
             known.clear();
         }
@@ -78,9 +78,9 @@ impl Directory {
     }
 }
 
-fn read(definition: &Raw, max_body: usize) -> Option<Agent> {
+fn read_definition(definition: &RawMessage, max_body: usize) -> Option<KnownAgent> {
     let record = definition.read(max_body).ok()?;
     let Body::AgentDefined(AgentDefined { profile }) = record.body else { return None };
     let plans = profile.is_some_and(|profile| profile.planning == CHAIN);
-    Some(Agent { plans, defined_at: record.envelope.time, sequence: definition.sequence })
+    Some(KnownAgent { plans, defined_at: record.envelope.time, sequence: definition.sequence })
 }

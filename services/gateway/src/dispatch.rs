@@ -27,22 +27,22 @@ pub enum Interest {
 pub struct Dispatcher<T> {
     /// The most items that may wait for one subscriber.
     waiting: usize,
-    index: Arc<Mutex<Index<T>>>,
+    index: Arc<Mutex<InterestIndex<T>>>,
 }
 
 #[derive(Debug)]
-struct Index<T> {
+struct InterestIndex<T> {
     /// The position of the last item that was dispatched or skipped.
     position: u64,
     /// The number of subscribers so far, from which each gets its own.
     number: u64,
-    subscribers: HashMap<Interest, Vec<Subscriber<T>>>,
+    subscribers: HashMap<Interest, Vec<QueueSubscriber<T>>>,
     /// The number of distinct correlations among the interests.
     correlations: usize,
 }
 
 #[derive(Debug)]
-struct Subscriber<T> {
+struct QueueSubscriber<T> {
     number: u64,
     queue: mpsc::Sender<T>,
 }
@@ -56,22 +56,22 @@ impl<T> Clone for Dispatcher<T> {
 impl<T: Clone> Dispatcher<T> {
     /// Creates a dispatcher of the items after `position`. At most `waiting` items wait for one subscriber.
     pub fn new(position: u64, waiting: usize) -> Self {
-        let index = Index { position, number: 0, subscribers: HashMap::new(), correlations: 0 };
+        let index = InterestIndex { position, number: 0, subscribers: HashMap::new(), correlations: 0 };
         Self { waiting, index: Arc::new(Mutex::new(index)) }
     }
 
-    fn index(&self) -> MutexGuard<'_, Index<T>> {
+    fn lock_index(&self) -> MutexGuard<'_, InterestIndex<T>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Subscribes to the items of this interest after the position in the returned subscription.
     pub fn subscribe(&self, interest: Interest) -> Subscription<T> {
         let (queue, items) = mpsc::channel(self.waiting);
-        let mut index = self.index();
+        let mut index = self.lock_index();
         index.number += 1;
         let (number, position) = (index.number, index.position);
         let subscribers = index.subscribers.entry(interest.clone()).or_default();
-        subscribers.push(Subscriber { number, queue });
+        subscribers.push(QueueSubscriber { number, queue });
         if subscribers.len() == 1 && matches!(interest, Interest::Correlation(_)) {
             index.correlations += 1;
         }
@@ -81,8 +81,8 @@ impl<T: Clone> Dispatcher<T> {
 
     /// Skips an item if no subscriber wants it, and returns true then, so that the caller need not decode it. `of_many`
     /// is true if the item may hold other correlations too. Only one task at a time may dispatch.
-    pub fn pass_over(&self, position: u64, interests: &[Interest], of_many: bool) -> bool {
-        let mut index = self.index();
+    pub fn skip_if_unwanted(&self, position: u64, interests: &[Interest], of_many: bool) -> bool {
+        let mut index = self.lock_index();
         let wanted = interests.iter().any(|interest| index.subscribers.contains_key(interest));
         if wanted || of_many && index.correlations > 0 {
             return false;
@@ -93,25 +93,25 @@ impl<T: Clone> Dispatcher<T> {
 
     /// Hands an item to every subscriber with one of these interests, which must be distinct.
     pub fn dispatch(&self, position: u64, interests: &[Interest], item: &T) {
-        let mut index = self.index();
+        let mut index = self.lock_index();
         index.position = position;
         for interest in interests {
             let Some(subscribers) = index.subscribers.get_mut(interest) else { continue };
             subscribers.retain(|subscriber| subscriber.queue.try_send(item.clone()).is_ok());
             if subscribers.is_empty() {
-                index.forget(interest);
+                index.remove_interest(interest);
             }
         }
     }
 
     /// Returns true if there are no subscribers.
     pub fn is_idle(&self) -> bool {
-        self.index().subscribers.is_empty()
+        self.lock_index().subscribers.is_empty()
     }
 }
 
-impl<T> Index<T> {
-    fn forget(&mut self, interest: &Interest) {
+impl<T> InterestIndex<T> {
+    fn remove_interest(&mut self, interest: &Interest) {
         if self.subscribers.remove(interest).is_some() && matches!(interest, Interest::Correlation(_)) {
             self.correlations -= 1;
         }
@@ -142,7 +142,7 @@ impl<T> Drop for Subscription<T> {
         let Some(subscribers) = index.subscribers.get_mut(&self.interest) else { return };
         subscribers.retain(|subscriber| subscriber.number != self.number);
         if subscribers.is_empty() {
-            index.forget(&self.interest);
+            index.remove_interest(&self.interest);
         }
     }
 }
@@ -182,14 +182,16 @@ mod tests {
     #[test]
     fn what_nobody_wants_is_passed_over() {
         let dispatcher = Dispatcher::<u64>::new(0, 9);
-        assert!(dispatcher.is_idle() && dispatcher.pass_over(1, &[Interest::Everything, turn(1)], true));
+        assert!(dispatcher.is_idle() && dispatcher.skip_if_unwanted(1, &[Interest::Everything, turn(1)], true));
         let one = dispatcher.subscribe(turn(1));
         assert_eq!(one.position, 1);
         // A message may be of many turns: what it holds of others shows only when it is read.
-        assert!(!dispatcher.pass_over(2, &[turn(1)], false) && !dispatcher.pass_over(2, &[turn(2)], true));
-        assert!(dispatcher.pass_over(2, &[turn(2), agent("bob")], false));
+        assert!(
+            !dispatcher.skip_if_unwanted(2, &[turn(1)], false) && !dispatcher.skip_if_unwanted(2, &[turn(2)], true)
+        );
+        assert!(dispatcher.skip_if_unwanted(2, &[turn(2), agent("bob")], false));
         drop(one);
-        assert!(dispatcher.pass_over(3, &[turn(1)], true) && dispatcher.is_idle());
+        assert!(dispatcher.skip_if_unwanted(3, &[turn(1)], true) && dispatcher.is_idle());
     }
 
     #[tokio::test]

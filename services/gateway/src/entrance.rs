@@ -9,11 +9,11 @@ use futures::StreamExt;
 use kairo_core::{
     bus::{
         Bus, BusError,
-        port::{Headers, Heard, StoreError},
+        port::{Headers, LiveMessage, StoreError},
     },
     sharing::{
-        Holder,
-        places::{Permit, Places},
+        QuotaHolder,
+        permit_pool::{Permit, PermitPool},
     },
     subjects::{self, ENTRANCE, EVENTS_STREAM, Service},
 };
@@ -23,7 +23,7 @@ use crate::{config::Config, state::Gateway};
 
 /// The most messages written at once; others wait, in the order of their sources' shares.
 const WRITTEN_AT_ONCE: usize = 64;
-/// The bytes that one place of [`Room`] stands for.
+/// The bytes that one place of [`BacklogSpace`] stands for.
 const PLACE_BYTES: usize = 4 * 1024;
 /// Places for messages that wait or are written: 32 MiB. Beyond that messages are refused and must be published again.
 const PLACES: usize = 8 * 1024;
@@ -40,31 +40,31 @@ const UNAVAILABLE: u16 = 503;
 
 /// The reason that a message is not written, as reported to its publisher.
 #[derive(Debug, PartialEq, Eq)]
-struct Refusal {
+struct EntranceRefusal {
     code: u16,
     description: String,
 }
 
 /// Writes what other systems publish to the log, until the gateway stops.
 pub async fn run(gateway: Gateway, entrance: Bus) {
-    let (room, writers) = (Room(Places::shared(PLACES)), Places::shared(WRITTEN_AT_ONCE));
+    let (room, writers) = (BacklogSpace(PermitPool::with_capacity(PLACES)), PermitPool::with_capacity(WRITTEN_AT_ONCE));
     let listening = async {
-        let subscribe = || entrance.subscribe_in_turn(ENTRANCE);
-        let mut heard = entrance.in_time("other systems cannot be heard yet", subscribe).await;
+        let subscribe = || entrance.subscribe_shared(ENTRANCE);
+        let mut heard = entrance.retry_until_success("other systems cannot be heard yet", subscribe).await;
         while let Some(heard) = heard.next().await {
-            let source = source(&heard.subject);
-            let held = match room.take(&source, size(&heard)) {
+            let source = source_holder(&heard.subject);
+            let held = match room.reserve_space(&source, message_size(&heard)) {
                 Ok(held) => held,
                 Err(refusal) => {
-                    answer(&entrance, &heard, Err(refusal)).await;
+                    reply_to_publisher(&entrance, &heard, Err(refusal)).await;
                     continue;
                 }
             };
             let (gateway, entrance, writers) = (gateway.clone(), entrance.clone(), writers.clone());
             tokio::spawn(async move {
-                let _permit = writers.wait(&source).await;
-                let written = take(&gateway.bus, &heard).await;
-                answer(&entrance, &heard, written).await;
+                let _permit = writers.acquire(&source).await;
+                let written = store_message(&gateway.bus, &heard).await;
+                reply_to_publisher(&entrance, &heard, written).await;
                 drop(held);
             });
         }
@@ -74,21 +74,21 @@ pub async fn run(gateway: Gateway, entrance: Bus) {
 }
 
 /// Room for messages that were received and not written yet; every source has a share.
-struct Room(Places);
+struct BacklogSpace(PermitPool);
 
-impl Room {
-    fn take(&self, source: &Holder, bytes: usize) -> Result<Vec<Permit>, Refusal> {
+impl BacklogSpace {
+    fn reserve_space(&self, source: &QuotaHolder, bytes: usize) -> Result<Vec<Permit>, EntranceRefusal> {
         let needed = 1 + bytes / PLACE_BYTES;
-        let places: Result<Vec<Permit>, _> = (0..needed).map(|_| self.0.take(source)).collect();
+        let places: Result<Vec<Permit>, _> = (0..needed).map(|_| self.0.try_acquire(source)).collect();
         places.map_err(|_| {
             let description = "as much of this source waits to be written as may: publish it again".to_owned();
-            Refusal { code: BUSY, description }
+            EntranceRefusal { code: BUSY, description }
         })
     }
 }
 
 /// Returns the size of a message in bytes, including its headers, which may be as long as the rest.
-fn size(heard: &Heard) -> usize {
+fn message_size(heard: &LiveMessage) -> usize {
     let lengths = heard.headers.iter().flat_map(|(name, values)| {
         let name: &str = name.as_ref();
         values.iter().map(|value| name.len() + value.as_str().len())
@@ -96,35 +96,35 @@ fn size(heard: &Heard) -> usize {
     heard.payload.len() + lengths.sum::<usize>()
 }
 
-fn source(subject: &str) -> Holder {
-    Holder::of(subject.split('.').nth(2).unwrap_or_default())
+fn source_holder(subject: &str) -> QuotaHolder {
+    QuotaHolder::for_group(subject.split('.').nth(2).unwrap_or_default())
 }
 
 /// Writes a message to the log and returns its sequence, and true if it was written before.
-async fn take(bus: &Bus, heard: &Heard) -> Result<(u64, bool), Refusal> {
-    let invalid = |description| Refusal { code: INVALID, description };
-    let subject = subject(&heard.subject).map_err(invalid)?;
+async fn store_message(bus: &Bus, heard: &LiveMessage) -> Result<(u64, bool), EntranceRefusal> {
+    let invalid = |description| EntranceRefusal { code: INVALID, description };
+    let subject = log_subject(&heard.subject).map_err(invalid)?;
     let most = bus.limits.max_body_bytes;
     if heard.payload.len() > most {
         let size = heard.payload.len();
         return Err(invalid(format!("body: expected at most {most} bytes (bus.max_body_bytes), found {size}")));
     }
-    let headers = headers(&heard.headers).map_err(invalid)?;
+    let headers = filter_headers(&heard.headers).map_err(invalid)?;
     // An id of its own space: another system may not say first what Kairo has yet to say.
     let id = heard.headers.get(MESSAGE_ID).map(|id| format!("{subject} {id}"));
-    let written = bus.store_event_of_other_system(&subject, headers, heard.payload.clone(), id).await;
+    let written = bus.store_foreign_event(&subject, headers, heard.payload.clone(), id).await;
     written.map(|written| (written.sequence, written.duplicate)).map_err(|error| match error {
         StoreError::TooLarge => invalid("body: it is larger than the server takes".to_owned()),
-        error => Refusal { code: UNAVAILABLE, description: error.to_string() },
+        error => EntranceRefusal { code: UNAVAILABLE, description: error.to_string() },
     })
 }
 
 /// Returns the subject of the message in the log.
-fn subject(entered: &str) -> Result<String, String> {
-    let subject = subjects::entered(entered).unwrap_or_default();
+fn log_subject(entered: &str) -> Result<String, String> {
+    let subject = subjects::from_entrance(entered).unwrap_or_default();
     let source = subject.split('.').nth(2).unwrap_or_default();
     let is_own = Service::ALL.iter().any(|service| service.name() == source) || subjects::is_announcement(&subject);
-    match subjects::outside(&subject) {
+    match subjects::trigger_of(&subject) {
         Some(_) if !is_own => Ok(subject),
         Some(_) => Err(format!("subject: {subject} is for Kairo itself: choose another source or verb")),
         None => Err("subject: expected kairo.system.<source>.<verb>, both of 1 to 64 of a-z 0-9 _ -".to_owned()),
@@ -132,7 +132,7 @@ fn subject(entered: &str) -> Result<String, String> {
 }
 
 /// Returns the headers to write to the log, without reserved ones; an error if they exceed the limits.
-fn headers(sent: &Headers) -> Result<Headers, String> {
+fn filter_headers(sent: &Headers) -> Result<Headers, String> {
     let mut kept = Headers::new();
     let (mut count, mut bytes) = (0, 0);
     for (name, values) in sent.iter() {
@@ -158,22 +158,22 @@ fn headers(sent: &Headers) -> Result<Headers, String> {
 }
 
 /// Sends the acknowledgement or refusal to the publisher, if it waits for one.
-async fn answer(entrance: &Bus, heard: &Heard, written: Result<(u64, bool), Refusal>) {
-    if let Err(Refusal { code, description }) = &written {
+async fn reply_to_publisher(entrance: &Bus, heard: &LiveMessage, written: Result<(u64, bool), EntranceRefusal>) {
+    if let Err(EntranceRefusal { code, description }) = &written {
         tracing::info!(subject = heard.subject, code, description, "refused what another system published");
     }
     let Some(reply) = &heard.reply else { return };
-    if let Err(error) = entrance.say(reply, acknowledgement(written).to_string()).await {
+    if let Err(error) = entrance.send_live(reply, build_ack(written).to_string()).await {
         tracing::debug!(%error, "another system was not answered");
     }
 }
 
 /// Builds the acknowledgement in JetStream's format.
-fn acknowledgement(written: Result<(u64, bool), Refusal>) -> Value {
+fn build_ack(written: Result<(u64, bool), EntranceRefusal>) -> Value {
     match written {
         Ok((sequence, false)) => json!({ "stream": EVENTS_STREAM, "seq": sequence }),
         Ok((sequence, true)) => json!({ "stream": EVENTS_STREAM, "seq": sequence, "duplicate": true }),
-        Err(Refusal { code, description }) => {
+        Err(EntranceRefusal { code, description }) => {
             json!({ "error": { "code": code, "err_code": code, "description": description }, "stream": "", "seq": 0 })
         }
     }
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn only_what_is_no_word_of_kairo_is_let_in() {
-        assert_eq!(subject("kairo.entrance.github.push").as_deref(), Ok("kairo.system.github.push"));
+        assert_eq!(log_subject("kairo.entrance.github.push").as_deref(), Ok("kairo.system.github.push"));
         for refused in ["router.push", "github.catalogue", "GitHub.push", "a.b.c", "a", ""] {
-            assert!(subject(&format!("kairo.entrance.{refused}")).is_err(), "{refused}");
+            assert!(log_subject(&format!("kairo.entrance.{refused}")).is_err(), "{refused}");
         }
     }
 
@@ -202,36 +202,34 @@ mod tests {
         for (name, value) in [("ce-id", "1"), ("nats-ttl", "1s"), ("Nats-Stream", "X"), ("KAIRO-Copy-Of", "X")] {
             sent.insert(name, value);
         }
-        let kept = headers(&sent).unwrap();
+        let kept = filter_headers(&sent).unwrap();
         assert_eq!((kept.len(), kept.get("ce-id").map(|id| id.as_str())), (1, Some("1")));
         (0..MAX_HEADERS).for_each(|number| sent.append("x", number.to_string()));
-        assert!(headers(&sent).unwrap_err().contains("at most 64"));
+        assert!(filter_headers(&sent).unwrap_err().contains("at most 64"));
     }
 
     #[test]
     fn one_source_leaves_room_for_others() {
-        let room = Room(Places::shared(100));
-        let [flood, other] = ["kairo.entrance.flood.x", "kairo.entrance.other.x"].map(source);
-        let held: Vec<_> = (0..200).map_while(|_| room.take(&flood, 0).ok()).collect();
+        let room = BacklogSpace(PermitPool::with_capacity(100));
+        let [flood, other] = ["kairo.entrance.flood.x", "kairo.entrance.other.x"].map(source_holder);
+        let held: Vec<_> = (0..200).map_while(|_| room.reserve_space(&flood, 0).ok()).collect();
         assert!((75..100).contains(&held.len()), "{}", held.len());
-        assert_eq!(room.take(&flood, 0).unwrap_err().code, BUSY);
-        assert_eq!(room.take(&other, 3 * PLACE_BYTES).unwrap().len(), 4);
+        assert_eq!(room.reserve_space(&flood, 0).unwrap_err().code, BUSY);
+        assert_eq!(room.reserve_space(&other, 3 * PLACE_BYTES).unwrap().len(), 4);
         drop(held);
-        assert!(room.take(&flood, 50 * PLACE_BYTES).is_ok());
+        assert!(room.reserve_space(&flood, 50 * PLACE_BYTES).is_ok());
         let mut headers = Headers::new();
         headers.insert("x", "y".repeat(3 * PLACE_BYTES));
-        let heard = Heard { subject: String::new(), reply: None, headers, payload: vec![0; 10].into() };
-        assert_eq!(size(&heard), 3 * PLACE_BYTES + 11);
+        let heard = LiveMessage { subject: String::new(), reply: None, headers, payload: vec![0; 10].into() };
+        assert_eq!(message_size(&heard), 3 * PLACE_BYTES + 11);
     }
 
     #[test]
     fn a_refusal_is_an_error_to_a_client_of_jetstream() {
         use async_nats::jetstream::{publish::PublishAck, response::Response};
         let read = |answer: Value| serde_json::from_value::<Response<PublishAck>>(answer).unwrap();
-        assert!(
-            matches!(read(acknowledgement(Ok((7, true)))), Response::Ok(ack) if ack.sequence == 7 && ack.duplicate)
-        );
-        let refusal = Refusal { code: BUSY, description: "later".to_owned() };
-        assert!(matches!(read(acknowledgement(Err(refusal))), Response::Err { error } if error.code() == 429));
+        assert!(matches!(read(build_ack(Ok((7, true)))), Response::Ok(ack) if ack.sequence == 7 && ack.duplicate));
+        let refusal = EntranceRefusal { code: BUSY, description: "later".to_owned() };
+        assert!(matches!(read(build_ack(Err(refusal))), Response::Err { error } if error.code() == 429));
     }
 }

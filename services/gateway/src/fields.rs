@@ -16,39 +16,39 @@ const FOUND_CHARS: usize = 80;
 
 /// The fields of a request that are yet to be read: `Value` from a JSON body, `String` from a query.
 #[derive(Debug)]
-pub struct Fields<V> {
+pub struct RequestFields<V> {
     given: BTreeMap<String, V>,
     known: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
 
-impl Fields<Value> {
+impl RequestFields<Value> {
     /// Reads a JSON object. A field that is `null` counts as absent.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => {
-                Ok(Self::of(fields.into_iter().filter(|(_, value)| !value.is_null()).collect(), Vec::new()))
+                Ok(Self::from_given(fields.into_iter().filter(|(_, value)| !value.is_null()).collect(), Vec::new()))
             }
-            Ok(_) => Err(Problem::malformed("a JSON object is expected")),
-            Err(error) => Err(Problem::malformed(format!("this is not JSON: {error}"))),
+            Ok(_) => Err(Problem::malformed_request("a JSON object is expected")),
+            Err(error) => Err(Problem::malformed_request(format!("this is not JSON: {error}"))),
         }
     }
 }
 
-impl Fields<Value> {
+impl RequestFields<Value> {
     /// Reads the fields of a nested object.
-    pub fn within(value: &Value) -> Result<Self, Problem> {
+    pub fn from_nested(value: &Value) -> Result<Self, Problem> {
         match value {
             Value::Object(fields) => {
                 let given = fields.iter().filter(|(_, value)| !value.is_null());
-                Ok(Self::of(given.map(|(field, value)| (field.clone(), value.clone())).collect(), Vec::new()))
+                Ok(Self::from_given(given.map(|(field, value)| (field.clone(), value.clone())).collect(), Vec::new()))
             }
-            other => Err(Problem::invalid(vec![wrong("", "a JSON object", Some(other.to_string()))])),
+            other => Err(Problem::invalid_fields(vec![field_error("", "a JSON object", Some(other.to_string()))])),
         }
     }
 
     /// Adds the errors of the nested object at `place`; an empty place stands for this object itself.
-    pub fn adopt(&mut self, place: &str, problem: Problem) {
+    pub fn add_nested_errors(&mut self, place: &str, problem: Problem) {
         let at = |field: String| match (place.is_empty(), field.is_empty()) {
             (true, _) => field,
             (_, true) => place.to_owned(),
@@ -58,7 +58,7 @@ impl Fields<Value> {
     }
 }
 
-impl Fields<String> {
+impl RequestFields<String> {
     /// Reads a URL's query. An empty field counts as absent; a repeated field is an error.
     pub fn from_query(query: Option<&str>) -> Self {
         let (mut given, mut errors) = (BTreeMap::new(), Vec::new());
@@ -67,15 +67,15 @@ impl Fields<String> {
                 continue;
             }
             if let Some(first) = given.insert(field.to_string(), value.to_string()) {
-                errors.push(wrong(&field, "one value", Some(format!("{first} and {value}"))));
+                errors.push(field_error(&field, "one value", Some(format!("{first} and {value}"))));
             }
         }
-        Self::of(given, errors)
+        Self::from_given(given, errors)
     }
 }
 
-impl<V: Display> Fields<V> {
-    fn of(given: BTreeMap<String, V>, errors: Vec<FieldError>) -> Self {
+impl<V: Display> RequestFields<V> {
+    fn from_given(given: BTreeMap<String, V>, errors: Vec<FieldError>) -> Self {
         Self { given, known: Vec::new(), errors }
     }
 
@@ -90,7 +90,7 @@ impl<V: Display> Fields<V> {
         let given = self.given.remove(field)?;
         let value = read(&given);
         if value.is_none() {
-            self.errors.push(wrong(field, expected, Some(given.to_string())));
+            self.errors.push(field_error(field, expected, Some(given.to_string())));
         }
         value
     }
@@ -100,7 +100,7 @@ impl<V: Display> Fields<V> {
         self.given.contains_key(field)
     }
 
-    /// Like [`Fields::optional`], but an absent field is an error too.
+    /// Like [`RequestFields::optional`], but an absent field is an error too.
     pub fn required<T>(
         &mut self,
         field: &'static str,
@@ -109,85 +109,85 @@ impl<V: Display> Fields<V> {
     ) -> Option<T> {
         let expected = expected.into();
         if !self.has(field) {
-            self.errors.push(wrong(field, expected.clone(), None));
+            self.errors.push(field_error(field, expected.clone(), None));
         }
         self.optional(field, expected, read)
     }
 
     /// Returns true if an error was recorded so far.
-    pub fn is_wrong(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
     /// Adds an error that is about more than one field.
     pub fn reject(&mut self, field: &str, expected: impl Into<String>) {
-        self.errors.push(wrong(field, expected, None));
+        self.errors.push(field_error(field, expected, None));
     }
 
     /// Returns the problem with the errors recorded so far, without checking for unknown fields.
-    pub fn refuse(self) -> Problem {
-        Problem::invalid(self.errors)
+    pub fn into_problem(self) -> Problem {
+        Problem::invalid_fields(self.errors)
     }
 
     /// Returns the result of `build`, or a problem with every error. Fields that were never read are errors too.
     pub fn complete<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Problem> {
         let expected = format!("one of the fields {}", self.known.join(", "));
-        let unknown = self.given.keys().map(|field| wrong("", &expected, Some(field.clone())));
+        let unknown = self.given.keys().map(|field| field_error("", &expected, Some(field.clone())));
         // The name stands in both places: where programs look for it, and as what was found.
         self.errors.extend(unknown.map(|error| FieldError { field: error.found.clone().unwrap_or_default(), ..error }));
         match build() {
             Some(built) if self.errors.is_empty() => Ok(built),
-            _ => Err(Problem::invalid(self.errors)),
+            _ => Err(Problem::invalid_fields(self.errors)),
         }
     }
 }
 
-fn wrong(field: &str, expected: impl Into<String>, found: Option<String>) -> FieldError {
+fn field_error(field: &str, expected: impl Into<String>, found: Option<String>) -> FieldError {
     let found = found.map(|found| found.chars().take(FOUND_CHARS).collect());
     FieldError { field: field.chars().take(FOUND_CHARS).collect(), expected: expected.into(), found }
 }
 
 /// Accepts a JSON string that `read` accepts.
-pub fn text<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&Value) -> Option<T> {
+pub fn json_text<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&Value) -> Option<T> {
     |value| value.as_str().and_then(read)
 }
 
 /// `true` or `false` in JSON.
-pub fn flag(value: &Value) -> Option<bool> {
+pub fn json_bool(value: &Value) -> Option<bool> {
     value.as_bool()
 }
 
 /// A JSON number within bounds.
-pub fn count(allowed: RangeInclusive<u32>) -> impl FnOnce(&Value) -> Option<u32> {
+pub fn json_count(allowed: RangeInclusive<u32>) -> impl FnOnce(&Value) -> Option<u32> {
     move |value| value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| allowed.contains(number))
 }
 
-pub fn name(text: &str) -> Option<Name> {
+pub fn parse_name(text: &str) -> Option<Name> {
     Name::parse(text).ok()
 }
 
 /// Text of 1 to `max` bytes, whatever its characters.
-pub fn at_most(max: usize) -> impl FnOnce(&str) -> Option<String> {
+pub fn bounded_text(max: usize) -> impl FnOnce(&str) -> Option<String> {
     move |text| (1..=max).contains(&text.len()).then(|| text.to_owned())
 }
 
 /// An id that a client chose.
-pub fn client_id(text: &str) -> Option<String> {
+pub fn parse_client_id(text: &str) -> Option<String> {
     let fits = (1..=MAX_CLIENT_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     fits.then(|| text.to_owned())
 }
 
-/// The description of a [`client_id`] in error responses.
+/// The description of a [`parse_client_id`] in error responses.
 pub const CLIENT_ID: &str = "1 to 128 printable ASCII characters without spaces";
 const MAX_CLIENT_ID: usize = 128;
 
 /// A value of a query that `read` accepts.
-pub fn value<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&String) -> Option<T> {
+pub fn query_value<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&String) -> Option<T> {
     |value| read(value)
 }
 
 /// Parses a value from its text form: a number, `true` or `false`, a UUID.
-pub fn parsed<T: FromStr>(text: &str) -> Option<T> {
+pub fn parse_text<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn every_wrong_field_is_named_at_once() {
-        let mut fields = Fields::from_json(br#"{"user": 7, "colour": "red", "agent": null}"#).unwrap();
-        let user = fields.required("user", NAME, text(name));
-        let agent = fields.optional("agent", NAME, text(name));
-        let words = fields.required("text", "words", text(at_most(5)));
+        let mut fields = RequestFields::from_json(br#"{"user": 7, "colour": "red", "agent": null}"#).unwrap();
+        let user = fields.required("user", NAME, json_text(parse_name));
+        let agent = fields.optional("agent", NAME, json_text(parse_name));
+        let words = fields.required("text", "words", json_text(bounded_text(5)));
         assert_eq!(agent, None);
         let problem = fields.complete(|| Some((user?, words?))).unwrap_err();
         assert_eq!(wrong_fields(&problem), ["user", "text", "colour"]);
@@ -225,17 +225,17 @@ mod tests {
 
     #[test]
     fn a_query_is_read_field_by_field() {
-        let mut fields = Fields::from_query(Some("agent=a%2Db&limit=&after=x&after=7&p=1"));
-        assert_eq!(fields.optional("agent", NAME, value(name)).unwrap().as_str(), "a-b");
-        assert_eq!(fields.optional("limit", "a number", value(parsed::<u32>)), None);
-        assert_eq!(fields.optional("after", "a number", value(parsed::<u64>)), Some(7));
+        let mut fields = RequestFields::from_query(Some("agent=a%2Db&limit=&after=x&after=7&p=1"));
+        assert_eq!(fields.optional("agent", NAME, query_value(parse_name)).unwrap().as_str(), "a-b");
+        assert_eq!(fields.optional("limit", "a number", query_value(parse_text::<u32>)), None);
+        assert_eq!(fields.optional("after", "a number", query_value(parse_text::<u64>)), Some(7));
         assert_eq!(wrong_fields(&fields.complete(|| Some(())).unwrap_err()), ["after", "p"]);
     }
 
     #[test]
     fn what_is_not_an_object_is_malformed() {
         for body in ["", "[]", "{", "\"a\"", "{\"a\": 1,}"] {
-            let problem = Fields::from_json(body.as_bytes()).unwrap_err();
+            let problem = RequestFields::from_json(body.as_bytes()).unwrap_err();
             assert_eq!((problem.status.as_u16(), problem.errors.len()), (400, 0), "{body}");
         }
     }
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn long_values_are_not_sent_back_whole() {
         let body = format!(r#"{{"user": "{}"}}"#, "ü".repeat(5_000));
-        let mut fields = Fields::from_json(body.as_bytes()).unwrap();
-        let user = fields.required("user", NAME, text(name));
+        let mut fields = RequestFields::from_json(body.as_bytes()).unwrap();
+        let user = fields.required("user", NAME, json_text(parse_name));
         let problem = fields.complete(|| user).unwrap_err();
         let found = problem.errors.first().and_then(|error| error.found.as_deref()).unwrap_or_default();
         assert_eq!(found.chars().count(), FOUND_CHARS);
@@ -253,10 +253,10 @@ mod tests {
     #[test]
     fn ids_of_clients_are_printable_and_bounded() {
         for good in ["m-1", "<a@b>", &"x".repeat(128)] {
-            assert_eq!(client_id(good).as_deref(), Some(good));
+            assert_eq!(parse_client_id(good).as_deref(), Some(good));
         }
         for bad in ["", "a b", "ü", "a\n", &"x".repeat(129)] {
-            assert_eq!(client_id(bad), None, "{bad:?}");
+            assert_eq!(parse_client_id(bad), None, "{bad:?}");
         }
     }
 }

@@ -3,11 +3,11 @@
 //! An order is stored beside the data keys until it is carried out, with its progress and the gateway that works on it
 //! ([`orders`]); writing it to the log is its first step. Only gateways give orders: one without a gateway's signature
 //! is not carried out. Every step is idempotent, and a gateway that takes over an order repeats its current step, so
-//! that an order completes whatever fails ([`carrying_out`]). Forks that hold the user's words end as soon as an order
+//! that an order completes whatever fails ([`order_execution`]). Forks that hold the user's words end as soon as an order
 //! exists ([`forks`]).
 
-pub mod carrying_out;
 pub mod forks;
+pub mod order_execution;
 mod orders;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -15,27 +15,27 @@ use std::{collections::BTreeSet, time::Duration};
 use futures::StreamExt;
 use kairo_core::{
     bus::Bus,
-    forgetting::Order,
+    forget_order::ForgetOrder,
     ids::{self, Name},
     subjects::DATA_KEYS_BUCKET,
 };
 use tokio::time::sleep;
 use uuid::Uuid;
 
-pub use self::orders::{OrderEntry, Orders, read_completion};
+pub use self::orders::{OrderEntry, OrderStore, read_completion};
 
 /// Pause before an order that failed is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Returns the id of the message that tells an agent of an order, the same for every sender.
-fn told_id(order: Uuid, agent: &Name) -> Uuid {
-    ids::derived(order, agent.as_str())
+fn agent_notice_id(order: Uuid, agent: &Name) -> Uuid {
+    ids::derive(order, agent.as_str())
 }
 
 /// Calls `look` for each user with an order, now and on every change, and again after a pause while it returns false.
-async fn at_each<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) {
+async fn for_each_order<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) {
     loop {
-        let Ok(users) = changes(bus).await else {
+        let Ok(users) = watch_orders(bus).await else {
             sleep(PAUSE).await;
             continue;
         };
@@ -63,7 +63,7 @@ async fn at_each<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) 
 }
 
 /// Streams the users with an order: all of them now, and each whose order changes.
-async fn changes(bus: &Bus) -> Result<impl futures::Stream<Item = Name> + use<>, async_nats::Error> {
+async fn watch_orders(bus: &Bus) -> Result<impl futures::Stream<Item = Name> + use<>, async_nats::Error> {
     let bucket = bus.nats()?.jetstream.get_key_value(DATA_KEYS_BUCKET).await?;
     let watch = bucket.watch_with_history("order.*").await?;
     let user = |entry: async_nats::jetstream::kv::Entry| Name::parse(entry.key.strip_prefix("order.")?).ok();

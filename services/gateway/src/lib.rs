@@ -5,10 +5,10 @@
 //! ([`fields`]) and become an event or a query, one file an endpoint ([`http`]); the same endpoints serve gRPC
 //! ([`grpc`]). Errors are answered as a [`problem`].
 //!
-//! A [`watch`], as server-sent events or over a WebSocket, streams the log directly ([`tail`], [`follow`]): it is read
-//! once and handed to the subscribers ([`dispatch`]). Pieces of answers come from their writers ([`live`],
+//! A [`watch`], as server-sent events or over a WebSocket, streams the log directly ([`tail`], [`log_follower`]): it is read
+//! once and handed to the subscribers ([`dispatch`]). Pieces of answers come from their writers ([`live_pieces`],
 //! [`tokens`]), preceded for late listeners by what was written before ([`tail_merge`]); changes of turn status are
-//! sent on request ([`turn_status`]). Agents ([`directory`]) and messages ([`recent`]) seen in the log are cached.
+//! sent on request ([`turn_status`]). Agents ([`directory`]) and messages ([`recent_messages`]) seen in the log are cached.
 //!
 //! People use the [`console`]. Unreferenced images and audio are removed ([`objects`]), and users forgotten
 //! ([`forgetting`]). Other systems publish on NATS through the [`entrance`]. Caps on model spending are checked where
@@ -21,39 +21,39 @@ mod connections;
 mod console;
 mod directory;
 mod dispatch;
-mod early;
+mod early_pieces;
 mod entrance;
 mod fields;
-mod follow;
 mod forgetting;
 mod forks;
 mod grpc;
 mod http;
-mod live;
+mod live_pieces;
+mod log_follower;
 mod log_metrics;
+mod log_position;
 mod log_state;
 mod objects;
-mod own_pieces;
 mod ownership;
-mod place;
 mod problem;
-mod recent;
+mod recent_messages;
 mod server;
 mod state;
 mod tail;
 mod tail_merge;
 mod tokens;
 mod turn_status;
+mod user_pieces;
 mod visibility;
 mod watch;
 
-use kairo_core::service::{Context, ServiceError};
+use kairo_core::service::{ServiceContext, ServiceError};
 
 pub use auth::Scope;
 pub use config::{Config, GatewayConfig};
-pub use http::access::{Access, Limited, Needs, all as endpoints};
+pub use http::access::{Access, KeyRequirement, LimitRule, all_endpoints as endpoints};
 
 /// Serves until shutdown.
-pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+pub async fn run(config: Config, context: ServiceContext) -> Result<(), ServiceError> {
     server::serve(config, context).await
 }

@@ -21,12 +21,12 @@ pub struct LogState {
 
 impl LogState {
     /// Returns the size limit of the log, in bytes: the stream's own or the configured one; none if neither is set.
-    pub fn limit(&self, config: &GatewayConfig) -> Option<u64> {
+    pub fn size_limit(&self, config: &GatewayConfig) -> Option<u64> {
         self.own_limit.or(Some(config.log_limit_bytes).filter(|set| *set > 0))
     }
 }
 
-pub async fn ask(nats: &JetStream) -> Result<LogState, async_nats::Error> {
+pub async fn fetch_log_state(nats: &JetStream) -> Result<LogState, async_nats::Error> {
     let jetstream = &nats.jetstream;
     let stream = jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let letters = jetstream.get_stream_no_info(DLQ_STREAM).await?;

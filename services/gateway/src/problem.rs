@@ -9,13 +9,13 @@ use axum::{
 use kairo_core::{
     bus::{
         BusError,
-        congestion::{Congestion, Of, Queue},
+        congestion::{Congestion, InputQueue, QueueScope},
     },
     media,
 };
 use serde::Serialize;
 
-use crate::{http::POSITION, place::Place};
+use crate::{http::POSITION, log_position::LogPosition};
 
 /// An `application/problem+json` answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -76,14 +76,14 @@ impl Problem {
     }
 
     /// The request was understood, but these fields of it are wrong.
-    pub fn invalid(errors: Vec<FieldError>) -> Self {
+    pub fn invalid_fields(errors: Vec<FieldError>) -> Self {
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         let detail = format!("correct these fields: {}", fields.join(", "));
         let problem = Self::new("urn:kairo:problem:invalid", "invalid request", StatusCode::BAD_REQUEST, detail);
         Self { errors, ..problem }
     }
 
-    pub fn malformed(detail: impl Into<String>) -> Self {
+    pub fn malformed_request(detail: impl Into<String>) -> Self {
         Self::new("urn:kairo:problem:malformed", "malformed request", StatusCode::BAD_REQUEST, detail)
     }
 
@@ -100,15 +100,15 @@ impl Problem {
     }
 
     /// The object store has reached its size limit.
-    pub fn full() -> Self {
+    pub fn storage_full() -> Self {
         let (kind, title) = ("urn:kairo:problem:full", "no room");
         let detail = "the object store holds as many bytes as it may (nats.objects_max_bytes)";
         Self::new(kind, title, StatusCode::INSUFFICIENT_STORAGE, detail)
     }
 
     /// The caller has reached its own storage limit.
-    pub fn quota(detail: &str) -> Self {
-        Self { detail: detail.to_owned(), ..Self::full() }
+    pub fn quota_exceeded(detail: &str) -> Self {
+        Self { detail: detail.to_owned(), ..Self::storage_full() }
     }
 
     pub fn too_large(detail: impl Into<String>) -> Self {
@@ -129,14 +129,14 @@ impl Problem {
     }
 
     /// The key is limited, and this field of the request goes beyond it.
-    pub fn beyond_key(field: &str, expected: String, found: Option<&str>) -> Self {
+    pub fn exceeds_key_limits(field: &str, expected: String, found: Option<&str>) -> Self {
         let found = found.map(|found| found.chars().take(FOUND_CHARS).collect());
         let errors = vec![FieldError { field: field.to_owned(), expected, found }];
         Self { errors, ..Self::forbidden(format!("the API key does not allow this {field}")) }
     }
 
     /// The key is missing or not valid. The response is the same in every case, so that it gives no hint about the key.
-    pub fn unauthorized() -> Self {
+    pub fn no_valid_key() -> Self {
         let detail = "send an API key that is in force, as the header authorization: Bearer <key>";
         Self::new("urn:kairo:problem:unauthorized", "unauthorized", StatusCode::UNAUTHORIZED, detail)
     }
@@ -167,13 +167,13 @@ impl Problem {
     }
 
     /// The queue of an agent is longer than its limit.
-    pub fn congested(queue: &Queue, Congestion { pending, limit }: Congestion) -> Self {
-        let Queue { agent, of } = queue;
+    pub fn agent_congested(queue: &InputQueue, Congestion { pending, limit }: Congestion) -> Self {
+        let InputQueue { agent, of } = queue;
         let waiting = match of {
-            Of::Line(user) | Of::Share(user) => {
+            QueueScope::Line(user) | QueueScope::Share(user) => {
                 format!("{pending} messages of {user} wait for the agent {agent}, which takes no more of them")
             }
-            Of::Everybody => format!("{pending} inputs wait for the agent {agent}, which takes no messages"),
+            QueueScope::Everybody => format!("{pending} inputs wait for the agent {agent}, which takes no messages"),
         };
         let detail = format!(
             "{waiting} while more than {limit} do; send the message again after the seconds that the header retry-after \
@@ -190,7 +190,7 @@ impl Problem {
     }
 
     /// A different request with the same id was sent before.
-    pub fn another_body(kind: &str, field: &str, id: &str, sequence: u64) -> Self {
+    pub fn id_reused(kind: &str, field: &str, id: &str, sequence: u64) -> Self {
         let detail = format!(
             "{field}: another {kind} was sent with {id:?} before, which is message {sequence} of the log; send what was sent then, or \
              choose another {field}"
@@ -226,19 +226,19 @@ impl Problem {
     }
 
     /// The log cannot be reached. The cause goes to the gateway's own log: it may hold addresses.
-    pub fn no_log(error: &impl std::error::Error) -> Self {
+    pub fn log_unavailable(error: &impl std::error::Error) -> Self {
         tracing::warn!(%error, "nats did not do what was asked");
         Self::unavailable("nats does not answer; try again")
     }
 
     /// The read model cannot be reached.
-    pub fn no_read_model(error: &impl std::error::Error) -> Self {
+    pub fn read_model_unavailable(error: &impl std::error::Error) -> Self {
         tracing::warn!(%error, "the read model did not answer");
         Self::unavailable("the read model does not answer; what is published meanwhile is not lost, try again")
     }
 
     /// The gateway's Postgres role lacks a privilege that it needs.
-    pub fn denied_read_model(error: &impl std::error::Error, role: &str) -> Self {
+    pub fn read_model_denied(error: &impl std::error::Error, role: &str) -> Self {
         tracing::error!(%error, role, "the read model may not be asked");
         Self::unavailable(
             "the read model may not be asked by the gateway's role; the log of the gateway says what is missing",
@@ -246,17 +246,17 @@ impl Problem {
     }
 
     /// The read model did not reach the position that the client asked for within the wait.
-    pub fn behind(position: u64, wanted: u64) -> Self {
+    pub fn read_model_behind(position: u64, wanted: u64) -> Self {
         let (kind, title) = ("urn:kairo:problem:behind", "not as far yet");
         let detail = format!(
             "the read model takes account of the log up to {position}, and {wanted} was asked for; try again in a moment"
         );
         let problem = Self::new(kind, title, StatusCode::SERVICE_UNAVAILABLE, detail);
-        Self { wanted: Some(wanted), ..problem.at(position) }
+        Self { wanted: Some(wanted), ..problem.with_position(position) }
     }
 
     /// Adds the position of the read model at which the request was answered.
-    pub fn at(self, position: u64) -> Self {
+    pub fn with_position(self, position: u64) -> Self {
         Self { position: Some(position), ..self }
     }
 
@@ -280,18 +280,18 @@ impl Problem {
             "the log begins at message {begins}, and nothing that is known of an agent follows from what is left of it: name the archive \
              of what was trimmed in archive.folder of the gateway, or read it with `kairo state` and its like, which take --archive"
         );
-        Self::gone(detail)
+        Self::no_longer_in_log(detail)
     }
 
     /// Messages right after this place were trimmed, so a watch cannot resume from it.
-    pub fn trimmed(after: Place, begins: u64) -> Self {
-        Self::gone(format!(
+    pub fn position_trimmed(after: LogPosition, begins: u64) -> Self {
+        Self::no_longer_in_log(format!(
             "after: the log begins at message {begins}, and what stood between {after} and there was trimmed; read on with GET \
              /v1/events?after={after}, and watch from the last of that"
         ))
     }
 
-    fn gone(detail: String) -> Self {
+    fn no_longer_in_log(detail: String) -> Self {
         Self::new("urn:kairo:problem:gone", "no longer in the log", StatusCode::GONE, detail)
     }
 
@@ -309,13 +309,13 @@ impl Problem {
     }
 
     /// The log can be replayed, but this decision cannot be made again.
-    pub fn not_made_again(why: &str) -> Self {
+    pub fn decision_unreplayable(why: &str) -> Self {
         let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
         Self::new(kind, title, StatusCode::CONFLICT, format!("the decision cannot be made again: {why}"))
     }
 
     /// Retrying does not help: an operator has to act.
-    fn of_operators(error: &impl std::error::Error) -> Self {
+    fn needs_operator(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request cannot be answered until an operator sees to it");
         let (kind, title) = ("urn:kairo:problem:internal", "internal error");
         Self::new(kind, title, StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
@@ -335,8 +335,8 @@ impl From<BusError> for Problem {
         match error {
             BusError::TooLarge { .. } => Self::too_large(error.to_string()),
             BusError::Conflict { .. } => Self::unavailable("somebody else changed it at the same time; try again"),
-            BusError::Unavailable { .. } => Self::no_log(&error),
-            BusError::Refused(_) => Self::of_operators(&error),
+            BusError::Unavailable { .. } => Self::log_unavailable(&error),
+            BusError::Refused(_) => Self::needs_operator(&error),
         }
     }
 }

@@ -14,7 +14,7 @@ const MAX_HELD: usize = 1_024;
 
 /// The source of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PieceSource {
     Live,
     /// The requested tail: pieces before it are gone, or came already.
     Tail,
@@ -25,13 +25,13 @@ pub enum Source {
 pub struct TailMerge<P> {
     /// True while the tail may still come.
     waiting: bool,
-    writers: HashMap<String, Writer<P>>,
+    writers: HashMap<String, WriterState<P>>,
     /// The number of pieces held back, over all writers.
     held: usize,
 }
 
 #[derive(Debug)]
-struct Writer<P> {
+struct WriterState<P> {
     /// The sequence of the next piece to show; none until the first was shown.
     due: Option<u64>,
     held: BTreeMap<u64, P>,
@@ -44,7 +44,7 @@ impl<P> TailMerge<P> {
     }
 
     /// Takes the writer's piece of this sequence and returns the pieces to show now, in order.
-    pub fn take(&mut self, writer: &str, sequence: u64, source: Source, piece: P) -> Vec<P> {
+    pub fn accept_piece(&mut self, writer: &str, sequence: u64, source: PieceSource, piece: P) -> Vec<P> {
         if !self.writers.contains_key(writer) {
             // When the tail has had its time nothing can come twice from a writer of which nothing came before.
             if !self.waiting {
@@ -54,14 +54,14 @@ impl<P> TailMerge<P> {
                 return Vec::new();
             }
         }
-        let known = self.writers.entry(writer.to_owned()).or_insert(Writer { due: None, held: BTreeMap::new() });
+        let known = self.writers.entry(writer.to_owned()).or_insert(WriterState { due: None, held: BTreeMap::new() });
         let is_due = match known.due {
             Some(due) if sequence < due => return Vec::new(),
             Some(due) => sequence == due,
             None => sequence == 0,
         };
-        if is_due || source == Source::Tail || !self.waiting {
-            let shown = known.show(sequence, piece);
+        if is_due || source == PieceSource::Tail || !self.waiting {
+            let shown = known.release_from(sequence, piece);
             self.held -= shown.len() - 1;
             return shown;
         }
@@ -72,10 +72,10 @@ impl<P> TailMerge<P> {
     }
 
     /// Ends the wait for the tail and returns the pieces held back, in order per writer.
-    pub fn no_more_tail(&mut self) -> Vec<P> {
+    pub fn end_tail(&mut self) -> Vec<P> {
         self.waiting = false;
         self.held = 0;
-        let release = |writer: &mut Writer<P>| {
+        let release = |writer: &mut WriterState<P>| {
             let held = std::mem::take(&mut writer.held);
             writer.due = held.last_key_value().map(|(last, _)| last + 1).or(writer.due);
             held.into_values()
@@ -84,9 +84,9 @@ impl<P> TailMerge<P> {
     }
 }
 
-impl<P> Writer<P> {
+impl<P> WriterState<P> {
     /// Returns the piece, followed by the held pieces that continue it without a gap.
-    fn show(&mut self, sequence: u64, piece: P) -> Vec<P> {
+    fn release_from(&mut self, sequence: u64, piece: P) -> Vec<P> {
         let mut shown = vec![piece];
         let mut due = sequence + 1;
         while let Some(next) = self.held.remove(&due) {
@@ -101,20 +101,22 @@ impl<P> Writer<P> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Source::{Live, Tail},
+        PieceSource::{Live, Tail},
         *,
     };
 
-    fn join(pieces: &[(u64, Source)]) -> (TailMerge<u64>, Vec<u64>) {
+    fn join(pieces: &[(u64, PieceSource)]) -> (TailMerge<u64>, Vec<u64>) {
         let mut join = TailMerge::new(true);
-        let shown =
-            pieces.iter().flat_map(|(sequence, source)| join.take("p", *sequence, *source, *sequence)).collect();
+        let shown = pieces
+            .iter()
+            .flat_map(|(sequence, source)| join.accept_piece("p", *sequence, *source, *sequence))
+            .collect();
         (join, shown)
     }
 
     #[test]
     fn the_tail_comes_before_what_is_live_however_they_arrive() {
-        let orders: [&[(u64, Source)]; 5] = [
+        let orders: [&[(u64, PieceSource)]; 5] = [
             &[(3, Tail), (4, Tail), (5, Live), (6, Live)],
             &[(4, Live), (5, Live), (3, Tail), (4, Tail), (6, Live)],
             &[(5, Live), (3, Tail), (4, Tail), (5, Tail), (6, Live)],
@@ -136,10 +138,10 @@ mod tests {
     fn what_is_missing_for_good_is_waited_for_until_the_tail_has_had_its_time() {
         let (mut late, shown) = join(&[(0, Live), (2, Live), (3, Live)]);
         assert_eq!(shown, [0]);
-        assert_eq!(late.no_more_tail(), [2, 3]);
-        assert_eq!(late.take("p", 3, Live, 3), [0; 0]);
-        assert_eq!(late.take("p", 5, Live, 5), [5]);
-        assert_eq!(late.take("other", 9, Live, 9), [9]);
+        assert_eq!(late.end_tail(), [2, 3]);
+        assert_eq!(late.accept_piece("p", 3, Live, 3), [0; 0]);
+        assert_eq!(late.accept_piece("p", 5, Live, 5), [5]);
+        assert_eq!(late.accept_piece("other", 9, Live, 9), [9]);
         // A supervisor keeps a piece of which it could not tell anybody.
         assert_eq!(join(&[(2, Tail), (4, Tail), (5, Live)]).1, [2, 4, 5]);
     }
@@ -147,7 +149,7 @@ mod tests {
     #[test]
     fn where_there_is_no_tail_everything_is_shown() {
         let mut late = TailMerge::new(false);
-        assert_eq!(late.take("p", 7, Live, 7), [7]);
+        assert_eq!(late.accept_piece("p", 7, Live, 7), [7]);
         assert!(late.writers.is_empty());
     }
 
@@ -155,13 +157,13 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let mut late = TailMerge::new(true);
         for sequence in 1..=2 * MAX_HELD as u64 {
-            assert!(late.take("p", sequence, Live, sequence).is_empty());
+            assert!(late.accept_piece("p", sequence, Live, sequence).is_empty());
         }
         for writer in 0..2 * MAX_WRITERS {
-            late.take(&writer.to_string(), 0, Live, 0);
+            late.accept_piece(&writer.to_string(), 0, Live, 0);
         }
         assert_eq!((late.held, late.writers.len()), (MAX_HELD, MAX_WRITERS));
-        assert_eq!(late.take("p", 0, Live, 0).len(), 1 + MAX_HELD);
+        assert_eq!(late.accept_piece("p", 0, Live, 0).len(), 1 + MAX_HELD);
         assert_eq!(late.held, 0);
     }
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     dispatch::{Dispatcher, Interest, Subscription},
-    live,
+    live_pieces,
 };
 
 /// The interval at which the shared subscription is closed if no chat is left.
@@ -31,39 +31,39 @@ const WAITING: usize = 1_024;
 
 /// The shared subscription to tokens, dispatched by turn; cheap to clone.
 #[derive(Clone)]
-pub struct Tokens {
+pub struct LiveTokens {
     bus: Bus,
     words: Dispatcher<Arc<Record>>,
     /// True while the shared subscription is open.
     listening: Arc<Mutex<bool>>,
 }
 
-impl Tokens {
+impl LiveTokens {
     pub fn new(bus: &Bus) -> Self {
         Self { bus: bus.clone(), words: Dispatcher::new(0, WAITING), listening: Arc::default() }
     }
 
     /// Subscribes to the tokens written in a turn from now on.
-    pub async fn of(&self, turn: Uuid) -> Result<Subscription<Arc<Record>>, BusError> {
+    pub async fn subscribe_turn(&self, turn: Uuid) -> Result<Subscription<Arc<Record>>, BusError> {
         let mut listening = self.listening.lock().await;
         if !*listening {
             let heard = self.bus.nats()?.client.subscribe(LIVE_TOKEN.filter()).await;
             let unavailable = |source| BusError::Unavailable { doing: "listening to what is live", source };
-            tokio::spawn(self.clone().listen(heard.map_err(|error| unavailable(error.into()))?));
+            tokio::spawn(self.clone().dispatch_tokens(heard.map_err(|error| unavailable(error.into()))?));
             *listening = true;
         }
         // Under the lock, so that the task that may close the subscription sees this subscriber.
         Ok(self.words.subscribe(Interest::Correlation(turn)))
     }
 
-    async fn listen(self, mut heard: Subscriber) {
+    async fn dispatch_tokens(self, mut heard: Subscriber) {
         let mut looks = interval(LOOKED_AFTER);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         looks.reset();
         loop {
             tokio::select! {
                 piece = heard.next() => match piece {
-                    Some(piece) => self.hand_on(piece),
+                    Some(piece) => self.dispatch_piece(piece),
                     // The connection is closed for good.
                     None => return,
                 },
@@ -78,11 +78,11 @@ impl Tokens {
         }
     }
 
-    fn hand_on(&self, piece: async_nats::Message) {
-        let piece = live::raw(piece);
+    fn dispatch_piece(&self, piece: async_nats::Message) {
+        let piece = live_pieces::raw_message(piece);
         let Some((_, turn)) = piece.ids() else { return };
         let turn = [Interest::Correlation(turn)];
-        if !self.words.pass_over(0, &turn, false)
+        if !self.words.skip_if_unwanted(0, &turn, false)
             && let Ok(record) = piece.read(self.bus.limits.max_body_bytes)
         {
             self.words.dispatch(0, &turn, &Arc::new(record));

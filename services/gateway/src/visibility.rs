@@ -31,66 +31,66 @@ pub enum Visibility {
 
 /// The turn and thread of an event, which determine its visibility if the event names no user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Happened {
+pub struct EventOrigin {
     pub turn: Uuid,
     pub thread: Option<ThreadKey>,
 }
 
-impl Happened {
-    pub fn of(event: &EventJson) -> Self {
-        Self::at(event.correlation_id, owner(&event.subject), event.thread_id.as_deref())
+impl EventOrigin {
+    pub fn of_event(event: &EventJson) -> Self {
+        Self::new(event.correlation_id, subject_owner(&event.subject), event.thread_id.as_deref())
     }
 
-    pub fn at(turn: Uuid, agent: &str, thread: Option<&str>) -> Self {
+    pub fn new(turn: Uuid, agent: &str, thread: Option<&str>) -> Self {
         Self { turn, thread: thread.map(|thread| (agent.to_owned(), thread.to_owned())) }
     }
 }
 
 /// The known owners of turns and threads; a known turn or thread may have none.
 #[derive(Debug, Default)]
-pub struct Known {
-    turns: Remembered<Uuid, Option<String>>,
-    threads: Remembered<ThreadKey, Option<String>>,
+pub struct KnownOwners {
+    turns: GenerationalMap<Uuid, Option<String>>,
+    threads: GenerationalMap<ThreadKey, Option<String>>,
 }
 
-impl Known {
+impl KnownOwners {
     /// Records the owner of a turn or thread from the event that begins it.
-    pub fn learn(&mut self, event: &EventJson) {
-        let Some(user) = named(event) else { return };
-        let begins = matches!(noun(&event.subject), "user") || is_delivered(&event.subject);
+    pub fn learn_from(&mut self, event: &EventJson) {
+        let Some(user) = named_user(event) else { return };
+        let begins = matches!(subject_noun(&event.subject), "user") || is_delivered_input(&event.subject);
         if begins {
-            self.turns.put(event.correlation_id, Some(user.to_owned()));
+            self.turns.insert(event.correlation_id, Some(user.to_owned()));
         } else if event.type_name == v1::ThreadCreated::TYPE
-            && let Some(thread) = Happened::of(event).thread
+            && let Some(thread) = EventOrigin::of_event(event).thread
         {
-            self.threads.put(thread, Some(user.to_owned()));
+            self.threads.insert(thread, Some(user.to_owned()));
         }
     }
 
     /// Records the result of a complete lookup: an owner that was not found does not exist.
-    pub fn note(&mut self, at: &Happened, turn: Option<String>, thread: Option<String>) {
-        self.turns.put(at.turn, turn);
+    pub fn record_lookup(&mut self, at: &EventOrigin, turn: Option<String>, thread: Option<String>) {
+        self.turns.insert(at.turn, turn);
         if let Some(key) = &at.thread {
-            self.threads.put(key.clone(), thread);
+            self.threads.insert(key.clone(), thread);
         }
     }
 
     /// Records the result of a lookup that may be incomplete: an owner that was not found stays unknown.
-    pub fn note_found(&mut self, at: &Happened, turn: Option<Option<String>>, thread: Option<String>) {
+    pub fn record_partial_lookup(&mut self, at: &EventOrigin, turn: Option<Option<String>>, thread: Option<String>) {
         if let Some(turn) = turn {
-            self.turns.put(at.turn, turn);
+            self.turns.insert(at.turn, turn);
         }
         if let Some((key, thread)) = at.thread.clone().zip(thread) {
-            self.threads.put(key, Some(thread));
+            self.threads.insert(key, Some(thread));
         }
     }
 
-    pub fn knows_turn(&self, at: &Happened) -> bool {
+    pub fn knows_turn(&self, at: &EventOrigin) -> bool {
         self.turns.get(&at.turn).is_some()
     }
 
     /// Returns the visibility to this user of an event in this turn and thread.
-    pub fn concern(&self, at: &Happened, user: &str) -> Visibility {
+    pub fn visibility_of(&self, at: &EventOrigin, user: &str) -> Visibility {
         let turn = self.turns.get(&at.turn);
         let thread = at.thread.as_ref().map(|thread| self.threads.get(thread));
         let is_anothers = |owner: &Option<String>| owner.as_deref().is_some_and(|owner| owner != user);
@@ -102,7 +102,7 @@ impl Known {
         else {
             return Visibility::Unknown;
         };
-        match is_theirs(user, None, turn.as_deref(), thread) {
+        match belongs_to_user(user, None, turn.as_deref(), thread) {
             true => Visibility::Theirs,
             false => Visibility::NotTheirs,
         }
@@ -110,18 +110,20 @@ impl Known {
 }
 
 /// Returns the visibility of an event to this user.
-pub fn concerns(event: &EventJson, user: &str, known: &Known) -> Visibility {
-    match (noun(&event.subject), named(event)) {
+pub fn event_visibility(event: &EventJson, user: &str, known: &KnownOwners) -> Visibility {
+    match (subject_noun(&event.subject), named_user(event)) {
         (_, Some(named)) if named == user => Visibility::Theirs,
         (_, Some(_)) => Visibility::NotTheirs,
-        ("agent" | "task" | "email" | "tool" | "process", None) => known.concern(&Happened::of(event), user),
+        ("agent" | "task" | "email" | "tool" | "process", None) => {
+            known.visibility_of(&EventOrigin::of_event(event), user)
+        }
         // Of services, of other systems, and whatever comes to be.
         _ => Visibility::NotTheirs,
     }
 }
 
 /// Returns true if an event concerns this user, given the user it names and the owners of its turn and thread.
-pub fn is_theirs(user: &str, named: Option<&str>, turn: Option<&str>, thread: Option<&str>) -> bool {
+pub fn belongs_to_user(user: &str, named: Option<&str>, turn: Option<&str>, thread: Option<&str>) -> bool {
     match (named, turn, thread) {
         (Some(named), ..) => named == user,
         (None, None, None) => false,
@@ -130,9 +132,9 @@ pub fn is_theirs(user: &str, named: Option<&str>, turn: Option<&str>, thread: Op
 }
 
 /// Returns the user that an event comes from or is addressed to, if it names one.
-fn named(event: &EventJson) -> Option<&str> {
-    match noun(&event.subject) {
-        "user" => Some(owner(&event.subject)),
+fn named_user(event: &EventJson) -> Option<&str> {
+    match subject_noun(&event.subject) {
+        "user" => Some(subject_owner(&event.subject)),
         "agent" => {
             let text = |from: &'_ Value| from.get("user").and_then(Value::as_str).is_some_and(|user| !user.is_empty());
             let task = event.payload.get("task").filter(|_| event.type_name == v1::TaskScheduled::TYPE);
@@ -144,61 +146,61 @@ fn named(event: &EventJson) -> Option<&str> {
 }
 
 /// Returns true for the subject of a user's input as delivered to an agent.
-fn is_delivered(subject: &str) -> bool {
+fn is_delivered_input(subject: &str) -> bool {
     let verb = subject.rsplit('.').next().unwrap_or_default();
-    noun(subject) == "agent" && matches!(verb, "message" | "choice" | "approval" | "command")
+    subject_noun(subject) == "agent" && matches!(verb, "message" | "choice" | "approval" | "command")
 }
 
-fn noun(subject: &str) -> &str {
+fn subject_noun(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
 
 /// Returns the third token of a subject: an agent, a user or a service.
-pub fn owner(subject: &str) -> &str {
+pub fn subject_owner(subject: &str) -> &str {
     subject.split('.').nth(2).unwrap_or_default()
 }
 
 /// Returns the agent that a subject belongs to; none for subjects of users and services.
-pub fn agent(subject: &str) -> Option<&str> {
-    matches!(noun(subject), "agent" | "task" | "email" | "tool" | "process").then(|| owner(subject))
+pub fn subject_agent(subject: &str) -> Option<&str> {
+    matches!(subject_noun(subject), "agent" | "task" | "email" | "tool" | "process").then(|| subject_owner(subject))
 }
 
 /// Returns the user who began a turn, from the subject of its first event.
-pub fn began(subject: &str) -> Option<&str> {
-    (noun(subject) == "user").then(|| owner(subject))
+pub fn turn_user(subject: &str) -> Option<&str> {
+    (subject_noun(subject) == "user").then(|| subject_owner(subject))
 }
 
 /// A bounded map that keeps the newest entries and forgets the rest.
 #[derive(Debug)]
-pub struct Remembered<K, V> {
+pub struct GenerationalMap<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
 }
 
-impl<K, V> Default for Remembered<K, V> {
+impl<K, V> Default for GenerationalMap<K, V> {
     fn default() -> Self {
         Self { young: HashMap::new(), old: HashMap::new() }
     }
 }
 
-impl<K: Eq + Hash> Remembered<K, ()> {
+impl<K: Eq + Hash> GenerationalMap<K, ()> {
     /// Inserts the key and returns true if it was not present.
-    pub fn is_new(&mut self, key: K) -> bool {
+    pub fn insert_new(&mut self, key: K) -> bool {
         let new = self.get(&key).is_none();
-        self.put(key, ());
+        self.insert(key, ());
         new
     }
 }
 
-impl<K: Eq + Hash, V> Remembered<K, V> {
-    pub fn put(&mut self, key: K, value: V) {
+impl<K: Eq + Hash, V> GenerationalMap<K, V> {
+    pub fn insert(&mut self, key: K, value: V) {
         if self.young.len() >= REMEMBERED && !self.young.contains_key(&key) {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(key, value);
     }
 
-    pub fn take(&mut self, key: &K) -> Option<V> {
+    pub fn remove(&mut self, key: &K) -> Option<V> {
         let young = self.young.remove(key);
         let old = self.old.remove(key);
         young.or(old)
@@ -210,9 +212,13 @@ impl<K: Eq + Hash, V> Remembered<K, V> {
 }
 
 /// Returns the turns and threads of those events whose visibility is unknown, each once.
-pub fn to_find_out<'a>(events: impl Iterator<Item = &'a EventJson>, user: &str, known: &Known) -> Vec<Happened> {
-    let unknown = events.filter(|event| concerns(event, user, known) == Visibility::Unknown);
-    unknown.map(Happened::of).collect::<HashSet<_>>().into_iter().collect()
+pub fn unknown_origins<'a>(
+    events: impl Iterator<Item = &'a EventJson>,
+    user: &str,
+    known: &KnownOwners,
+) -> Vec<EventOrigin> {
+    let unknown = events.filter(|event| event_visibility(event, user, known) == Visibility::Unknown);
+    unknown.map(EventOrigin::of_event).collect::<HashSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -232,10 +238,10 @@ mod tests {
         .unwrap()
     }
 
-    fn known(turn: Option<&str>, thread: Option<&str>) -> Known {
-        let mut known = Known::default();
-        let at = Happened::at(Uuid::from_u128(TURN), "bob", Some("t"));
-        known.note(&at, turn.map(str::to_owned), thread.map(str::to_owned));
+    fn known(turn: Option<&str>, thread: Option<&str>) -> KnownOwners {
+        let mut known = KnownOwners::default();
+        let at = EventOrigin::new(Uuid::from_u128(TURN), "bob", Some("t"));
+        known.record_lookup(&at, turn.map(str::to_owned), thread.map(str::to_owned));
         known
     }
 
@@ -256,8 +262,8 @@ mod tests {
             event("kairo.agent.bob.decision", v1::AgentAction::TYPE, Some("t"), say),
             event("kairo.agent.bob.decision", v1::TaskScheduled::TYPE, Some("t"), json!({ "task": { "user": "ann" } })),
         ] {
-            assert_eq!(concerns(&event, "ann", &known), Visibility::Theirs, "{event:?}");
-            assert_eq!(concerns(&event, "joe", &known), Visibility::NotTheirs, "{event:?}");
+            assert_eq!(event_visibility(&event, "ann", &known), Visibility::Theirs, "{event:?}");
+            assert_eq!(event_visibility(&event, "joe", &known), Visibility::NotTheirs, "{event:?}");
         }
     }
 
@@ -273,18 +279,18 @@ mod tests {
             (Some("ann"), Some("joe"), Visibility::NotTheirs),
         ];
         for (turn, thread, expected) in cases {
-            assert_eq!(concerns(&result(), "ann", &known(turn, thread)), expected, "{turn:?} {thread:?}");
+            assert_eq!(event_visibility(&result(), "ann", &known(turn, thread)), expected, "{turn:?} {thread:?}");
         }
-        assert_eq!(concerns(&result(), "ann", &Known::default()), Visibility::Unknown);
+        assert_eq!(event_visibility(&result(), "ann", &KnownOwners::default()), Visibility::Unknown);
     }
 
     #[test]
     fn what_was_found_of_a_turn_alone_or_a_thread_alone_says_only_whose_it_is_not() {
-        let at = Happened::of(&result());
+        let at = EventOrigin::of_event(&result());
         let found = |turn: Option<Option<&str>>, thread: Option<&str>| {
-            let mut known = Known::default();
-            known.note_found(&at, turn.map(|turn| turn.map(str::to_owned)), thread.map(str::to_owned));
-            known.concern(&at, "ann")
+            let mut known = KnownOwners::default();
+            known.record_partial_lookup(&at, turn.map(|turn| turn.map(str::to_owned)), thread.map(str::to_owned));
+            known.visibility_of(&at, "ann")
         };
         assert_eq!(found(Some(Some("joe")), None), Visibility::NotTheirs);
         assert_eq!(found(None, Some("joe")), Visibility::NotTheirs);
@@ -300,34 +306,34 @@ mod tests {
         for subject in ["kairo.system.tool-runner.catalogue", "kairo.dlq.router.letter", "kairo.new.ann.thing", "x", ""]
         {
             let event = event(subject, "x", None, json!({ "user": "ann" }));
-            assert_eq!(concerns(&event, "ann", &known), Visibility::NotTheirs, "{subject}");
+            assert_eq!(event_visibility(&event, "ann", &known), Visibility::NotTheirs, "{subject}");
         }
         let defined = event("kairo.agent.bob.defined", v1::AgentDefined::TYPE, None, json!({ "profile": {} }));
-        let mut nobodys = Known::default();
-        nobodys.note(&Happened::of(&defined), None, None);
-        assert_eq!(concerns(&defined, "ann", &nobodys), Visibility::NotTheirs);
+        let mut nobodys = KnownOwners::default();
+        nobodys.record_lookup(&EventOrigin::of_event(&defined), None, None);
+        assert_eq!(event_visibility(&defined, "ann", &nobodys), Visibility::NotTheirs);
     }
 
     #[test]
     fn turns_and_threads_are_learnt_as_they_begin() {
-        let mut known = Known::default();
+        let mut known = KnownOwners::default();
         let message = event("kairo.agent.bob.message", v1::AgentMessage::TYPE, None, json!({ "user": "ann" }));
-        known.learn(&message);
-        assert_eq!(to_find_out([&message, &result(), &result()].into_iter(), "ann", &known).len(), 1);
+        known.learn_from(&message);
+        assert_eq!(unknown_origins([&message, &result(), &result()].into_iter(), "ann", &known).len(), 1);
         let created = event("kairo.agent.bob.decision", v1::ThreadCreated::TYPE, Some("t"), json!({ "user": "ann" }));
-        known.learn(&created);
-        assert_eq!(concerns(&result(), "ann", &known), Visibility::Theirs);
+        known.learn_from(&created);
+        assert_eq!(event_visibility(&result(), "ann", &known), Visibility::Theirs);
         // What an agent says in somebody's turn says nothing of whose turn that is.
-        let mut known = Known::default();
-        known.learn(&event("kairo.agent.bob.decision", v1::AgentAction::TYPE, None, json!({ "user": "joe" })));
-        assert_eq!(concerns(&result(), "joe", &known), Visibility::Unknown);
+        let mut known = KnownOwners::default();
+        known.learn_from(&event("kairo.agent.bob.decision", v1::AgentAction::TYPE, None, json!({ "user": "joe" })));
+        assert_eq!(event_visibility(&result(), "joe", &known), Visibility::Unknown);
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut remembered = Remembered::default();
+        let mut remembered = GenerationalMap::default();
         for key in 0..10 * REMEMBERED {
-            remembered.put(key, key);
+            remembered.insert(key, key);
         }
         assert!(remembered.young.len() + remembered.old.len() <= 2 * REMEMBERED);
         assert_eq!((remembered.get(&(10 * REMEMBERED - 1)), remembered.get(&0)), (Some(&(10 * REMEMBERED - 1)), None));

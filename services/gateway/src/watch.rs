@@ -19,16 +19,16 @@ use uuid::Uuid;
 use crate::{
     auth::Caller,
     dispatch::Interest,
-    fields::Fields,
-    follow,
-    live::{self, Piece},
-    own_pieces,
-    ownership::Own,
-    place::Place,
+    fields::RequestFields,
+    live_pieces::{self, LivePiece},
+    log_follower,
+    log_position::LogPosition,
+    ownership::StreamOwners,
     problem::Problem,
     state::Gateway,
-    tail::{Said, Wanted},
-    turn_status::Turns,
+    tail::{TailFilter, TailMessage},
+    turn_status::TurnWatcher,
+    user_pieces,
 };
 
 /// Live pieces sent in a row before the log gets a turn, so that the endless output of a process cannot hold events
@@ -37,10 +37,10 @@ const PIECES_IN_A_ROW: usize = 64;
 
 /// A client's request to watch the log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
-    pub filter: Filter,
+pub struct WatchRequest {
+    pub filter: WatchFilter,
     /// The place after which the watch begins; none to begin at the end of the log.
-    pub after: Option<Place>,
+    pub after: Option<LogPosition>,
     pub live: bool,
     /// True to receive changes of turn status as well.
     pub turn_status: bool,
@@ -48,16 +48,16 @@ pub struct Wish {
 
 /// The filter on events and live pieces; a field that is none matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
+pub struct WatchFilter {
     pub agent: Option<Name>,
     pub thread: Option<Name>,
     pub correlation: Option<Uuid>,
 }
 
 /// One item of a watch, before `frame` puts it into the client's form.
-pub enum Shown<'a> {
+pub enum WatchItem<'a> {
     /// The place after which the watch begins.
-    Start(Place),
+    Start(LogPosition),
     Event(&'a EventJson),
     /// Sent before the event that caused the change, without a place of its own: a client that is cut off between the
     /// two receives both again.
@@ -66,53 +66,58 @@ pub enum Shown<'a> {
 }
 
 /// A watch that has begun, in the client's form `T`.
-pub struct Watch<T> {
+pub struct ClientWatch<T> {
     start: T,
     events: BoxStream<'static, T>,
     /// Live pieces, each with a flag: true if it waits for a slow client instead of being dropped.
     pieces: BoxStream<'static, (T, bool)>,
 }
 
-impl<T: Send + 'static> Watch<T> {
+impl<T: Send + 'static> ClientWatch<T> {
     /// Begins the watch. If the caller's key is limited to a user, events that do not concern that user are left out.
     /// `frame` puts each item into the client's form.
     pub async fn begin(
         gateway: &Gateway,
         caller: &Caller,
-        wish: Wish,
-        frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
+        wish: WatchRequest,
+        frame: impl Fn(WatchItem<'_>) -> T + Clone + Send + 'static,
     ) -> Result<Self, Problem> {
-        let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
+        let start = wish.start_position(log_follower::end_of_log(&gateway.bus).await?)?;
         if wish.after.is_some() {
-            is_there(start, gateway.bus.beginning().await?.everywhere())?;
+            require_untrimmed(start, gateway.bus.log_start().await?.first_everywhere())?;
         }
-        let own = caller.user().map(|user| Arc::new(Own::new(gateway, user)));
-        let turns = wish.turn_status.then(|| Arc::new(Turns::new(gateway, wish.filter.agent.clone(), caller.user())));
-        let said = gateway.tail.join(wish.filter.wanted(), start.complete()).into_stream();
+        let own = caller.user().map(|user| Arc::new(StreamOwners::new(gateway, user)));
+        let turns =
+            wish.turn_status.then(|| Arc::new(TurnWatcher::new(gateway, wish.filter.agent.clone(), caller.user())));
+        let said = gateway.tail.join(wish.filter.to_tail_filter(), start.complete_sequence()).into_stream();
         let pieces = if wish.live {
             let wait = Duration::from_millis(gateway.config.tail_wait_ms);
-            let pieces = live::pieces(&gateway.bus, wish.filter.agent.as_ref(), wait).await?;
+            let pieces = live_pieces::stream_pieces(&gateway.bus, wish.filter.agent.as_ref(), wait).await?;
             let own = own.clone().map(|own| (own, gateway.config.early_pieces));
-            shown_pieces(pieces, wish.filter.clone(), own, frame.clone()).boxed()
+            visible_pieces(pieces, wish.filter.clone(), own, frame.clone()).boxed()
         } else {
             stream::empty().boxed()
         };
-        let first = frame(Shown::Start(start));
-        let events = shown_events(said, wish.filter, start, (own, turns), frame).boxed();
+        let first = frame(WatchItem::Start(start));
+        let events = visible_events(said, wish.filter, start, (own, turns), frame).boxed();
         Ok(Self { start: first, events, pieces })
     }
 
     /// Sends the start and then all items until the client is gone.
     pub async fn forward(self, client: mpsc::Sender<T>) {
         if client.send(self.start).await.is_ok() {
-            forward(self.pieces, self.events, client).await;
+            forward_items(self.pieces, self.events, client).await;
         }
     }
 }
 
 /// Sends pieces and events to the client. Events and tails wait for a slow client; other pieces are dropped when it
 /// has no room. Pieces go first: a piece at hand was written before the event that makes it worthless.
-async fn forward<T>(pieces: impl Stream<Item = (T, bool)>, events: impl Stream<Item = T>, client: mpsc::Sender<T>) {
+async fn forward_items<T>(
+    pieces: impl Stream<Item = (T, bool)>,
+    events: impl Stream<Item = T>,
+    client: mpsc::Sender<T>,
+) {
     let (mut pieces, mut events) = (pin!(pieces), pin!(events));
     // Waiting for room at the client: one event, or tails, whose number is bounded.
     let mut waiting = VecDeque::new();
@@ -147,24 +152,24 @@ async fn forward<T>(pieces: impl Stream<Item = (T, bool)>, events: impl Stream<I
 }
 
 /// The log's events that the client wants.
-fn shown_events<T: Send + 'static>(
-    said: impl Stream<Item = Arc<Said>> + Send + 'static,
-    filter: Filter,
-    start: Place,
-    (own, turns): (Option<Arc<Own>>, Option<Arc<Turns>>),
-    frame: impl Fn(Shown<'_>) -> T + Send + 'static,
+fn visible_events<T: Send + 'static>(
+    said: impl Stream<Item = Arc<TailMessage>> + Send + 'static,
+    filter: WatchFilter,
+    start: LogPosition,
+    (own, turns): (Option<Arc<StreamOwners>>, Option<Arc<TurnWatcher>>),
+    frame: impl Fn(WatchItem<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = T> + Send + 'static {
     let (seen, of) = (own.clone(), filter.correlation);
     let said = said.then(move |said| {
         let (own, turns) = (seen.clone(), turns.clone());
         async move {
             if let Some(own) = &own {
-                own.take_in(&said.events).await;
+                own.apply_events(&said.events).await;
             }
             let changes = match turns {
                 Some(turns) => {
                     let visible = said.events.iter().filter(|event| of.is_none_or(|of| event.correlation_id == of));
-                    turns.take_in(visible.filter(|event| is_shown(own.as_deref(), event)).collect()).await
+                    turns.apply_events(visible.filter(|event| is_visible_to(own.as_deref(), event)).collect()).await
                 }
                 None => Vec::new(),
             };
@@ -172,37 +177,38 @@ fn shown_events<T: Send + 'static>(
         }
     });
     said.flat_map(move |(said, changes)| {
-        let wanted = said.events.iter().filter(|event| Place::of(event) > start && filter.takes(event));
-        let wanted = wanted.filter(|event| is_shown(own.as_deref(), event));
+        let wanted =
+            said.events.iter().filter(|event| LogPosition::of_event(event) > start && filter.matches_event(event));
+        let wanted = wanted.filter(|event| is_visible_to(own.as_deref(), event));
         let frames = wanted.flat_map(|event| {
             let change = changes.iter().find(|change| change.position == event.position);
-            change.map(Shown::TurnStatus).into_iter().chain([Shown::Event(event)])
+            change.map(WatchItem::TurnStatus).into_iter().chain([WatchItem::Event(event)])
         });
         stream::iter(frames.map(&frame).collect::<Vec<_>>())
     })
 }
 
-fn is_shown(own: Option<&Own>, event: &EventJson) -> bool {
-    own.is_none_or(|own| own.shows(event))
+fn is_visible_to(own: Option<&StreamOwners>, event: &EventJson) -> bool {
+    own.is_none_or(|own| own.is_visible(event))
 }
 
 /// The pieces that the client wants.
-fn shown_pieces<T: Send + 'static>(
-    pieces: impl Stream<Item = Piece> + Send + 'static,
-    filter: Filter,
-    own: Option<(Arc<Own>, usize)>,
-    frame: impl Fn(Shown<'_>) -> T + Send + 'static,
+fn visible_pieces<T: Send + 'static>(
+    pieces: impl Stream<Item = LivePiece> + Send + 'static,
+    filter: WatchFilter,
+    own: Option<(Arc<StreamOwners>, usize)>,
+    frame: impl Fn(WatchItem<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = (T, bool)> + Send + 'static {
-    let wanted = pieces.filter(move |Piece { record: Record { envelope, .. }, .. }| {
-        ready(filter.fits(envelope.thread_id.as_deref(), envelope.correlation_id))
+    let wanted = pieces.filter(move |LivePiece { record: Record { envelope, .. }, .. }| {
+        ready(filter.matches(envelope.thread_id.as_deref(), envelope.correlation_id))
     });
     let theirs = match own {
-        Some((own, most)) => own_pieces::of_user(wanted.boxed(), own, most).boxed(),
+        Some((own, most)) => user_pieces::filter_by_user(wanted.boxed(), own, most).boxed(),
         None => wanted.boxed(),
     };
-    theirs.filter_map(move |Piece { record, waits }| {
+    theirs.filter_map(move |LivePiece { record, waits }| {
         let shown = live_fields(&record);
-        ready(shown.map(|(name, data)| (frame(Shown::Live(name, data)), waits)))
+        ready(shown.map(|(name, data)| (frame(WatchItem::Live(name, data)), waits)))
     })
 }
 
@@ -214,41 +220,41 @@ fn live_fields(piece: &Record) -> Option<(&'static str, Value)> {
         Live::Output(_) => "output",
     };
     let mut data = piece.body.to_json();
-    let (_, agent) = subjects::route(&piece.subject)?;
+    let (_, agent) = subjects::find_route(&piece.subject)?;
     let fields = data.as_object_mut()?;
     fields.insert("agent".to_owned(), Value::String(agent.to_string()));
     fields.insert("correlation_id".to_owned(), Value::String(piece.envelope.correlation_id.to_string()));
     Some((name, data))
 }
 
-impl Filter {
+impl WatchFilter {
     /// Returns the subscription to the tail for this filter: the narrowest interest that covers it.
-    fn wanted(&self) -> Wanted {
+    fn to_tail_filter(&self) -> TailFilter {
         let interest = match (self.correlation, &self.agent) {
             (Some(correlation), _) => Interest::Correlation(correlation),
             (None, Some(agent)) => Interest::Agent(agent.clone()),
             (None, None) => Interest::Everything,
         };
-        Wanted { interest, agent: self.agent.clone() }
+        TailFilter { interest, agent: self.agent.clone() }
     }
 
-    fn takes(&self, event: &EventJson) -> bool {
-        self.fits(event.thread_id.as_deref(), event.correlation_id)
+    fn matches_event(&self, event: &EventJson) -> bool {
+        self.matches(event.thread_id.as_deref(), event.correlation_id)
     }
 
-    fn fits(&self, thread: Option<&str>, correlation: Uuid) -> bool {
+    fn matches(&self, thread: Option<&str>, correlation: Uuid) -> bool {
         let wanted = self.thread.as_ref().map(Name::as_str);
         (wanted.is_none() || thread == wanted) && self.correlation.is_none_or(|wanted| correlation == wanted)
     }
 }
 
-impl Wish {
+impl WatchRequest {
     /// Returns the place to begin at in a log that ends at `end`. A place beyond the end is an error: it belongs to
     /// another log, and following from there would show nothing and never say why.
-    fn start(&self, end: u64) -> Result<Place, Problem> {
-        let mut fields = Fields::from_query(None);
+    fn start_position(&self, end: u64) -> Result<LogPosition, Problem> {
+        let mut fields = RequestFields::from_query(None);
         match self.after {
-            None => return Ok(Place::whole(end)),
+            None => return Ok(LogPosition::whole_message(end)),
             Some(after) if after.sequence <= end => return Ok(after),
             Some(_) => fields.reject("after", format!("a place up to {end}, where the log ends")),
         }
@@ -258,9 +264,9 @@ impl Wish {
 
 /// Returns an error if messages after `start` were trimmed from the log, which begins at `begins`: a client that
 /// resumes must not miss events unnoticed.
-fn is_there(start: Place, begins: u64) -> Result<(), Problem> {
-    match start.complete() + 1 < begins {
-        true => Err(Problem::trimmed(start, begins)),
+fn require_untrimmed(start: LogPosition, begins: u64) -> Result<(), Problem> {
+    match start.complete_sequence() + 1 < begins {
+        true => Err(Problem::position_trimmed(start, begins)),
         false => Ok(()),
     }
 }
@@ -277,7 +283,7 @@ mod tests {
         let pieces = [("t1", true), ("t2", true), ("t3", true), ("p1", false), ("p2", false), ("p3", false)];
         let pieces = stream::iter(pieces).chain(stream::pending());
         let events = stream::iter(["e1", "e2", "e3"]).chain(stream::pending());
-        let forwarding = tokio::spawn(forward(pieces, events, client));
+        let forwarding = tokio::spawn(forward_items(pieces, events, client));
         let mut all = Vec::new();
         while all.last() != Some(&"e3") {
             all.extend(received.recv().await);
@@ -299,7 +305,7 @@ mod tests {
         let (logged, events) = mpsc::channel(2);
         // There is one whenever one is asked for, for as long as the task may run.
         let pieces = stream::repeat(("p", false)).then(|piece| cooperative(ready(piece)));
-        tokio::spawn(forward(pieces, received(events), client));
+        tokio::spawn(forward_items(pieces, received(events), client));
         assert_eq!(shown.recv().await, Some("p"));
         for event in ["e1", "e2"] {
             logged.send(event).await.unwrap();
@@ -312,7 +318,7 @@ mod tests {
         let (client, mut shown) = mpsc::channel(1);
         let (written, pieces) = mpsc::channel(1);
         let pieces = stream::iter([("t1", true), ("t2", true)]).chain(received(pieces));
-        tokio::spawn(forward(pieces, stream::pending(), client));
+        tokio::spawn(forward_items(pieces, stream::pending(), client));
         // More than all channels hold, while nobody reads what is shown.
         for _ in 0..10 {
             written.send(("p", false)).await.unwrap();
@@ -322,18 +328,18 @@ mod tests {
 
     #[test]
     fn a_place_beyond_the_end_is_an_error() {
-        let wish = |after| Wish { filter: Filter::default(), after, live: false, turn_status: false };
-        assert_eq!(wish(None).start(9), Ok(Place::whole(9)));
-        assert_eq!(wish(Some(Place::whole(9))).start(9), Ok(Place::whole(9)));
-        assert!(wish(Some(Place::whole(10))).start(9).is_err());
+        let wish = |after| WatchRequest { filter: WatchFilter::default(), after, live: false, turn_status: false };
+        assert_eq!(wish(None).start_position(9), Ok(LogPosition::whole_message(9)));
+        assert_eq!(wish(Some(LogPosition::whole_message(9))).start_position(9), Ok(LogPosition::whole_message(9)));
+        assert!(wish(Some(LogPosition::whole_message(10))).start_position(9).is_err());
     }
 
     #[test]
     fn a_place_behind_which_something_was_trimmed_is_gone() {
-        assert_eq!(is_there(Place::whole(4), 5), Ok(()));
-        assert_eq!(is_there(Place { sequence: 5, position: 1 }, 5), Ok(()));
+        assert_eq!(require_untrimmed(LogPosition::whole_message(4), 5), Ok(()));
+        assert_eq!(require_untrimmed(LogPosition { sequence: 5, position: 1 }, 5), Ok(()));
         // The rest of message 4 is gone.
-        let gone = is_there(Place { sequence: 4, position: 1 }, 5).unwrap_err();
+        let gone = require_untrimmed(LogPosition { sequence: 4, position: 1 }, 5).unwrap_err();
         assert_eq!((gone.status.as_u16(), gone.kind), (410, "urn:kairo:problem:gone"));
         assert!(
             gone.detail.contains("begins at message 5") && gone.detail.contains("/v1/events?after=4.1"),

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::bus::port::{Delivered, Settlement};
+use kairo_core::bus::port::{PulledMessage, Settlement};
 use tokio::{sync::mpsc, time::Instant};
 
 /// A message on its way through a consumer.
@@ -29,9 +29,9 @@ enum DeliveryState {
 
 /// Somebody's share in a consumer.
 #[derive(Debug)]
-pub struct Share {
+pub struct ConsumerShare {
     pub replica: usize,
-    pub messages: mpsc::UnboundedSender<Delivered>,
+    pub messages: mpsc::UnboundedSender<PulledMessage>,
     /// Messages delivered to the share and not taken yet.
     pub waiting: Arc<AtomicUsize>,
 }
@@ -44,7 +44,7 @@ pub struct Durable {
     pub filters: Vec<String>,
     pub ack_wait: Duration,
     items: BTreeMap<u64, Item>,
-    pub shares: Vec<Share>,
+    pub shares: Vec<ConsumerShare>,
     turn: usize,
 }
 
@@ -58,10 +58,10 @@ impl Durable {
     }
 
     /// Returns the next message to deliver: its sequence, its attempt, and the share that gets it.
-    pub fn deliver(&mut self) -> Option<(u64, u64, usize)> {
+    pub fn next_delivery(&mut self) -> Option<(u64, u64, usize)> {
         let now = Instant::now();
         self.shares.retain(|share| !share.messages.is_closed());
-        let free = |share: &Share| share.waiting.load(Ordering::Relaxed) < BATCH;
+        let free = |share: &ConsumerShare| share.waiting.load(Ordering::Relaxed) < BATCH;
         let turns = (0..self.shares.len()).map(|step| (self.turn + step) % self.shares.len());
         let mut in_turn = turns.filter_map(|at| Some((at, self.shares.get(at)?)));
         let (share, replica) = in_turn.find(|(_, share)| free(share)).map(|(at, share)| (at, share.replica))?;
@@ -95,14 +95,14 @@ impl Durable {
     }
 
     /// Something that is out comes again.
-    pub fn again(&mut self, which: usize) -> bool {
+    pub fn redeliver(&mut self, which: usize) -> bool {
         let mut out = self.items.values_mut().filter(|item| matches!(item.state, DeliveryState::Out { .. }));
         let Some(item) = out.nth(which) else { return false };
         item.state = DeliveryState::Waits(Instant::now());
         true
     }
 
-    pub fn out(&self) -> usize {
+    pub fn in_flight_count(&self) -> usize {
         self.items.values().filter(|item| matches!(item.state, DeliveryState::Out { .. })).count()
     }
 
@@ -111,12 +111,12 @@ impl Durable {
     }
 
     /// Returns the sequences and attempts of messages in hand, for debugging.
-    pub fn left(&self) -> Vec<(u64, u64)> {
+    pub fn pending_attempts(&self) -> Vec<(u64, u64)> {
         self.items.iter().map(|(sequence, item)| (*sequence, item.attempts)).collect()
     }
 
     /// A replica's shares end with its connection.
-    pub fn leave(&mut self, replica: usize) {
+    pub fn remove_replica(&mut self, replica: usize) {
         self.shares.retain(|share| share.replica != replica);
     }
 }

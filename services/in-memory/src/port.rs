@@ -17,13 +17,14 @@ use kairo_core::{
     bus::{
         LogIdentity,
         port::{
-            Asked, Cause, Connection, Delivered, Headers, Heard, Machine, Message, NoAnswer, Page, Port, Pull,
-            Settlement, Start, StoreError, StreamState, Streams, Subscription, Tail, Wire, Written,
+            Cause, ConnectionStatus, ConsumerPull, Headers, LiveMessage, LiveSubscription, LiveTransport, Machine,
+            MessagePage, NoAnswer, OutgoingMessage, Port, PulledMessage, ReadSource, Settlement, StoreAck, StoreError,
+            StreamState, StreamStore, StreamTail, TailStart,
         },
     },
     partition,
-    record::Raw,
-    sealing::Key,
+    record::RawMessage,
+    sealing::SealingKey,
     subjects::Consumer,
 };
 use tokio::{
@@ -77,12 +78,12 @@ impl InMemory {
 
     /// From here on nothing is stored that services write on such subjects, which are given without their partition; they are
     /// told that it is.
-    pub fn lose(&self, is_lost: impl Fn(&str) -> bool + Send + 'static) {
+    pub fn discard_writes(&self, is_lost: impl Fn(&str) -> bool + Send + 'static) {
         self.inner().is_lost = Box::new(is_lost);
     }
 
     /// Does what becomes due as time passes, until it is dropped.
-    pub async fn keep_time(&self) {
+    pub async fn run_clock(&self) {
         loop {
             tokio::time::sleep(TICK).await;
             self.tick();
@@ -101,13 +102,13 @@ impl InMemory {
     }
 
     /// Looks at the server.
-    pub fn look_at<T>(&self, looking: impl FnOnce(&Server, Timestamp) -> T) -> T {
+    pub fn read_server<T>(&self, looking: impl FnOnce(&Server, Timestamp) -> T) -> T {
         let inner = self.inner();
         looking(&inner.server, inner.now())
     }
 
     /// Changes something at the server. What is to be sent then, is sent.
-    pub fn with<T>(&self, doing: impl FnOnce(&mut Server, Timestamp) -> T) -> T {
+    pub fn update_server<T>(&self, doing: impl FnOnce(&mut Server, Timestamp) -> T) -> T {
         let mut inner = self.inner();
         let now = inner.now();
         let outcome = doing(&mut inner.server, now);
@@ -117,9 +118,9 @@ impl InMemory {
     }
 
     fn tick(&self) {
-        self.with(|server, now| {
+        self.update_server(|server, now| {
             server.streams.values_mut().for_each(Stream::expire);
-            server.go_off(now, false, 0, &mut Calm);
+            server.fire_timers(now, false, 0, &mut Calm);
         });
     }
 
@@ -127,14 +128,14 @@ impl InMemory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look<T>(&self, stream: &str, read: impl FnOnce(&Stream, Instant) -> T) -> Result<T, StoreError> {
+    fn read_stream<T>(&self, stream: &str, read: impl FnOnce(&Stream, Instant) -> T) -> Result<T, StoreError> {
         let mut inner = self.inner();
         inner.server.stream(stream).map(|stream| read(stream, Instant::now()))
     }
 
-    fn say_to(&self, subject: &str, reply: Option<&str>, headers: &Headers, payload: &Bytes) -> usize {
+    fn deliver_live(&self, subject: &str, reply: Option<&str>, headers: &Headers, payload: &Bytes) -> usize {
         let mut inner = self.inner();
-        let parcels = inner.server.say(subject, reply, headers, payload, &mut Calm);
+        let parcels = inner.server.route_live(subject, reply, headers, payload, &mut Calm);
         let heard = parcels.len();
         inner.post(parcels);
         heard
@@ -170,75 +171,91 @@ impl Inner {
 impl Port for InMemory {}
 
 #[async_trait]
-impl Streams for InMemory {
-    async fn publish(&self, message: Message) -> Result<Written, StoreError> {
-        if (self.inner().is_lost)(partition::split(&message.subject).0) {
-            return Ok(Written { sequence: 0, duplicate: false });
+impl StreamStore for InMemory {
+    async fn publish(&self, message: OutgoingMessage) -> Result<StoreAck, StoreError> {
+        if (self.inner().is_lost)(partition::split_subject(&message.subject).0) {
+            return Ok(StoreAck { sequence: 0, duplicate: false });
         }
-        self.with(|server, now| server.store(message, now, 0, &mut Calm))
+        self.update_server(|server, now| server.store(message, now, 0, &mut Calm))
     }
 
-    async fn last(&self, stream: &str, subject: &str, _asked: Asked) -> Result<Option<Raw>, StoreError> {
-        self.look(stream, |stream, view| stream.last(subject, view))
+    async fn last_message(
+        &self,
+        stream: &str,
+        subject: &str,
+        _asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError> {
+        self.read_stream(stream, |stream, view| stream.last(subject, view))
     }
 
-    async fn at(&self, stream: &str, sequence: u64, _asked: Asked) -> Result<Option<Raw>, StoreError> {
-        self.look(stream, |stream, view| stream.at(sequence, view))
+    async fn message_at(
+        &self,
+        stream: &str,
+        sequence: u64,
+        _asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError> {
+        self.read_stream(stream, |stream, view| stream.message_at(sequence, view))
     }
 
-    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError> {
-        self.look(stream, |stream, view| stream.page(filter, after, 1, view).messages.into_iter().next())
+    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<RawMessage>, StoreError> {
+        self.read_stream(stream, |stream, view| stream.page(filter, after, 1, view).messages.into_iter().next())
     }
 
-    async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError> {
-        self.look(stream, |stream, view| stream.page(filter, after, most, view))
+    async fn read_page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<MessagePage, StoreError> {
+        self.read_stream(stream, |stream, view| stream.page(filter, after, most, view))
     }
 
-    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
-        self.look(stream, |stream, view| stream.last_of_each(filters, view))
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<RawMessage>, StoreError> {
+        self.read_stream(stream, |stream, view| stream.last_of_each(filters, view))
     }
 
-    async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
-        self.with(|server, _| server.stream(stream).map(|stream| stream.remove(sequence)))
+    async fn delete_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+        self.update_server(|server, _| server.stream(stream).map(|stream| stream.remove(sequence)))
     }
 
-    async fn state(&self, stream: &str) -> Result<StreamState, StoreError> {
-        self.look(stream, |stream, _| stream.state())
+    async fn stream_state(&self, stream: &str) -> Result<StreamState, StoreError> {
+        self.read_stream(stream, |stream, _| stream.state())
     }
 
-    async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError> {
+    async fn tail_stream(
+        &self,
+        stream: &str,
+        filters: &[String],
+        start: TailStart,
+    ) -> Result<Box<dyn StreamTail>, StoreError> {
         let (sender, messages) = mpsc::unbounded_channel();
-        let begun = self.with(|server, _| server.read(0, stream, filters, start, Instant::now(), sender));
+        let begun =
+            self.update_server(|server, _| server.start_reader(0, stream, filters, start, Instant::now(), sender));
         let (_, pending) = begun?;
-        Ok(Box::new(Reading { messages, pending }))
+        Ok(Box::new(InMemoryTail { messages, pending }))
     }
 
-    async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError> {
+    async fn open_pull(&self, consumer: Consumer) -> Result<Box<dyn ConsumerPull>, StoreError> {
         let (sender, messages) = mpsc::unbounded_channel();
         let taken = Arc::new(AtomicUsize::new(0));
-        self.with(|server, _| server.share(0, consumer, sender, taken.clone()))?;
-        Ok(Box::new(Pulling { port: self.clone(), messages, taken }))
+        self.update_server(|server, _| server.share(0, consumer, sender, taken.clone()))?;
+        Ok(Box::new(InMemoryPull { port: self.clone(), messages, taken }))
     }
 
     async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause> {
-        self.with(|server, _| server.settle(receipt, settlement));
+        self.update_server(|server, _| server.settle(receipt, settlement));
         Ok(())
     }
 
-    async fn restore(&self, _bucket: &str) -> Result<(), StoreError> {
+    async fn restore_bucket(&self, _bucket: &str) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
 #[async_trait]
-impl Wire for InMemory {
-    async fn say(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause> {
-        self.say_to(&subject, None, &headers, &payload);
+impl LiveTransport for InMemory {
+    async fn send_live(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause> {
+        self.deliver_live(&subject, None, &headers, &payload);
         Ok(())
     }
 
-    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<Subscription, Cause> {
-        let (heard, mut hearing) = mpsc::unbounded_channel::<Heard>();
+    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<LiveSubscription, Cause> {
+        let (heard, mut hearing) = mpsc::unbounded_channel::<LiveMessage>();
         let listener = Listener { replica: 0, subject, group: group.map(str::to_owned), heard };
         self.inner().server.listeners.push(listener);
         Ok(stream::poll_fn(move |context| hearing.poll_recv(context)).boxed())
@@ -251,7 +268,7 @@ impl Wire for InMemory {
             format!("_INBOX.{}", inner.inboxes)
         };
         let mut answers = self.subscribe(inbox.clone(), None).await.map_err(NoAnswer::Unavailable)?;
-        if self.say_to(&subject, Some(&inbox), &Headers::new(), &payload) == 0 {
+        if self.deliver_live(&subject, Some(&inbox), &Headers::new(), &payload) == 0 {
             return Err(NoAnswer::Nobody);
         }
         match timeout(patience, answers.next()).await {
@@ -260,8 +277,8 @@ impl Wire for InMemory {
         }
     }
 
-    fn connection(&self) -> Connection {
-        Connection { up: true, number: 1 }
+    fn connection(&self) -> ConnectionStatus {
+        ConnectionStatus { up: true, number: 1 }
     }
 
     async fn close(&self) {}
@@ -276,30 +293,30 @@ impl Machine for InMemory {
         Uuid::now_v7()
     }
 
-    fn new_key(&self) -> Result<Key, Cause> {
-        let mut key = Key::default();
+    fn new_key(&self) -> Result<SealingKey, Cause> {
+        let mut key = SealingKey::default();
         getrandom::fill(&mut key).map_err(|error| format!("the machine has no random numbers: {error}"))?;
         Ok(key)
     }
 
-    fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    fn host_task(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         task
     }
 }
 
-struct Reading {
-    messages: mpsc::UnboundedReceiver<Raw>,
+struct InMemoryTail {
+    messages: mpsc::UnboundedReceiver<RawMessage>,
     pending: u64,
 }
 
 #[async_trait]
-impl Tail for Reading {
+impl StreamTail for InMemoryTail {
     fn pending(&self) -> u64 {
         self.pending
     }
 
-    async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
-        let arrived = batch(&mut self.messages).await?;
+    async fn next_batch(&mut self) -> Result<Vec<RawMessage>, Cause> {
+        let arrived = receive_batch(&mut self.messages).await?;
         self.pending = self.pending.saturating_sub(arrived.len() as u64);
         Ok(arrived)
     }
@@ -309,7 +326,7 @@ impl Tail for Reading {
 ///
 /// # Errors
 /// If nothing comes any more.
-pub async fn batch(messages: &mut mpsc::UnboundedReceiver<Raw>) -> Result<Vec<Raw>, Cause> {
+pub async fn receive_batch(messages: &mut mpsc::UnboundedReceiver<RawMessage>) -> Result<Vec<RawMessage>, Cause> {
     let mut batch = vec![messages.recv().await.ok_or("it broke off")?];
     while batch.len() < BATCH
         && let Ok(raw) = messages.try_recv()
@@ -319,15 +336,15 @@ pub async fn batch(messages: &mut mpsc::UnboundedReceiver<Raw>) -> Result<Vec<Ra
     Ok(batch)
 }
 
-struct Pulling {
+struct InMemoryPull {
     port: InMemory,
-    messages: mpsc::UnboundedReceiver<Delivered>,
+    messages: mpsc::UnboundedReceiver<PulledMessage>,
     taken: Arc<AtomicUsize>,
 }
 
 #[async_trait]
-impl Pull for Pulling {
-    async fn next(&mut self) -> Option<Result<Delivered, Cause>> {
+impl ConsumerPull for InMemoryPull {
+    async fn next_delivery(&mut self) -> Option<Result<PulledMessage, Cause>> {
         let delivered = self.messages.recv().await?;
         self.taken.fetch_sub(1, Ordering::Relaxed);
         // There is room for one more.

@@ -14,14 +14,14 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{
         LogIdentity,
-        data_keys::{self, Holder},
-        port::{Delivered, Headers, Heard, Message, Settlement, Start, StoreError, Written},
-        sealed,
+        data_keys::{self, DataKeyHolder},
+        message_sealing,
+        port::{Headers, LiveMessage, OutgoingMessage, PulledMessage, Settlement, StoreAck, StoreError, TailStart},
     },
     partition::Partitions,
-    personal::Known,
+    personal::DataKeyState,
     privacy::PrivacyConfig,
-    record::{Raw, Record},
+    record::{RawMessage, Record},
     subjects::{
         CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_STREAM,
         MEMBERS_BUCKET, OWNERS_BUCKET, SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
@@ -29,10 +29,10 @@ use kairo_core::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-pub use crate::stream::{Stored, Stream, View, matches};
+pub use crate::stream::{Stream, StreamEntry, View, matches};
 use crate::{
     chance::Chance,
-    durable::{Durable, Share},
+    durable::{ConsumerShare, Durable},
 };
 
 /// Time for which a member is listed that says nothing any more.
@@ -41,13 +41,13 @@ const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
 const MAX_BODY: usize = 1 << 20;
 
 /// A stream that is read in order by somebody.
-pub struct Reader {
+pub struct StreamReader {
     pub replica: usize,
     pub stream: String,
     pub filters: Vec<String>,
     /// The last sequence that was sent.
     pub after: u64,
-    pub messages: mpsc::UnboundedSender<Raw>,
+    pub messages: mpsc::UnboundedSender<RawMessage>,
 }
 
 /// Somebody who hears what is said.
@@ -55,22 +55,22 @@ pub struct Listener {
     pub replica: usize,
     pub subject: String,
     pub group: Option<String>,
-    pub heard: mpsc::UnboundedSender<Heard>,
+    pub heard: mpsc::UnboundedSender<LiveMessage>,
 }
 
 /// Something on its way to a replica.
 pub enum Parcel {
     /// For a reader, by its number.
-    Read(u64, Raw),
-    Delivery(mpsc::UnboundedSender<Delivered>, Delivered),
-    Heard(mpsc::UnboundedSender<Heard>, Heard),
+    Read(u64, RawMessage),
+    Delivery(mpsc::UnboundedSender<PulledMessage>, PulledMessage),
+    Heard(mpsc::UnboundedSender<LiveMessage>, LiveMessage),
 }
 
 #[derive(Default)]
 pub struct Server {
     pub streams: BTreeMap<String, Stream>,
     pub durables: BTreeMap<Consumer, Durable>,
-    pub readers: BTreeMap<u64, Reader>,
+    pub readers: BTreeMap<u64, StreamReader>,
     pub listeners: Vec<Listener>,
     /// The log, read: what could not be read is in no place of it. None where nobody looks at it so.
     records: Option<Vec<Record>>,
@@ -108,7 +108,7 @@ impl Server {
             }
             let mut durable = Durable::new(consumer.filters(), ack_wait);
             let Some(stream) = self.streams.get(consumer.stream()) else { continue };
-            let there: Vec<Raw> = stream.named(&consumer.filters(), 0, Instant::now()).collect();
+            let there: Vec<RawMessage> = stream.messages_on(&consumer.filters(), 0, Instant::now()).collect();
             there.iter().for_each(|raw| durable.add(raw.sequence));
             self.durables.insert(consumer, durable);
         }
@@ -124,9 +124,9 @@ impl Server {
     }
 
     /// A replica's connection is gone. What it heard on it, it hears on the next one again, unless it is dead.
-    pub fn cut(&mut self, replica: usize, dead: bool) {
+    pub fn disconnect_replica(&mut self, replica: usize, dead: bool) {
         self.readers.retain(|_, reader| reader.replica != replica);
-        self.durables.values_mut().for_each(|durable| durable.leave(replica));
+        self.durables.values_mut().for_each(|durable| durable.remove_replica(replica));
         if dead {
             self.listeners.retain(|listener| listener.replica != replica);
         }
@@ -139,11 +139,11 @@ impl Server {
     /// Stores a message in the stream that takes its subject, and sends it to whoever reads there.
     pub fn store(
         &mut self,
-        mut message: Message,
+        mut message: OutgoingMessage,
         time: Timestamp,
         in_process: u64,
         chance: &mut dyn Chance,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<StoreAck, StoreError> {
         let lifetime = message.subject.starts_with(&format!("$KV.{MEMBERS_BUCKET}.")).then_some(MEMBERS_LIFETIME);
         message.lifetime = message.lifetime.or(lifetime);
         let stream = self.streams.values_mut().find(|stream| stream.takes(&message.subject));
@@ -152,23 +152,23 @@ impl Server {
         if is_log && message.subject.split('.').count() == 4 && message.subject.starts_with("kairo.system.") {
             let partitions = stream.metadata.get("kairo-partitions").and_then(|count| count.parse().ok());
             if let Some(partitions) = partitions.and_then(Partitions::new) {
-                message.subject = partitions.stored(&message.subject);
+                message.subject = partitions.stored_subject(&message.subject);
             }
         }
         let written = stream.store(message, time, in_process, chance)?;
         if !written.duplicate {
             let name = stream.name.clone();
-            self.stored(&name, written.sequence);
+            self.register_stored(&name, written.sequence);
         }
         Ok(written)
     }
 
     /// Puts a message into the log where it stands elsewhere, behind all that is here. Of the durable consumers only these are
     /// given it.
-    pub fn seed(&mut self, sequence: u64, message: Message, time: Timestamp, consumers: &[Consumer]) {
+    pub fn seed(&mut self, sequence: u64, message: OutgoingMessage, time: Timestamp, consumers: &[Consumer]) {
         let Some(log) = self.streams.get_mut(EVENTS_STREAM) else { return };
         let subject = message.subject.clone();
-        log.put(sequence, message, time);
+        log.insert(sequence, message, time);
         for (_, durable) in self.durables.iter_mut().filter(|(consumer, _)| consumers.contains(consumer)) {
             if durable.filters.iter().any(|filter| matches(filter, &subject)) {
                 durable.add(sequence);
@@ -177,15 +177,15 @@ impl Server {
     }
 
     /// Stores a message in the log past every guard; where it stands, 0 where there is no log.
-    pub fn write(&mut self, message: Message, time: Timestamp) -> u64 {
+    pub fn write(&mut self, message: OutgoingMessage, time: Timestamp) -> u64 {
         let Some(log) = self.streams.get_mut(EVENTS_STREAM) else { return 0 };
         let sequence = log.write(message, time);
-        self.stored(EVENTS_STREAM, sequence);
+        self.register_stored(EVENTS_STREAM, sequence);
         sequence
     }
 
-    fn stored(&mut self, name: &str, sequence: u64) {
-        let Some(stored) = self.streams.get(name).and_then(|stream| stream.stored(sequence)) else { return };
+    fn register_stored(&mut self, name: &str, sequence: u64) {
+        let Some(stored) = self.streams.get(name).and_then(|stream| stream.entry_at(sequence)) else { return };
         let subject = &stored.subject;
         for (consumer, durable) in &mut self.durables {
             if consumer.stream() == name && durable.filters.iter().any(|filter| matches(filter, subject)) {
@@ -193,7 +193,7 @@ impl Server {
             }
         }
         if name == EVENTS_STREAM && self.records.is_some() {
-            let record = self.opened(stored.raw()).read(MAX_BODY).ok();
+            let record = self.open_sealed(stored.raw()).read(MAX_BODY).ok();
             if let Some(records) = &mut self.records {
                 records.extend(record);
             }
@@ -201,32 +201,33 @@ impl Server {
     }
 
     /// As whoever has the keys reads it.
-    fn opened(&self, raw: Raw) -> Raw {
-        let keys = self.streams.get(&data_keys::stream()).filter(|_| raw.is_sealed());
+    fn open_sealed(&self, raw: RawMessage) -> RawMessage {
+        let keys = self.streams.get(&data_keys::data_key_stream()).filter(|_| raw.is_sealed());
         let Some(keys) = keys else { return raw };
         let key = |owner: &str, generation: u32| {
-            let holder = Holder::of(owner);
-            let stored = keys.last(&data_keys::stored_as(&format!("{holder}.{generation}")), Instant::now());
-            let known = stored.map(|stored| data_keys::known(&self.privacy, holder, generation, &stored.payload));
-            known.and_then(Result::ok).unwrap_or(Known::Destroyed)
+            let holder = DataKeyHolder::from_owner(owner);
+            let stored = keys.last(&data_keys::data_key_subject(&format!("{holder}.{generation}")), Instant::now());
+            let known =
+                stored.map(|stored| data_keys::open_stored_key(&self.privacy, holder, generation, &stored.payload));
+            known.and_then(Result::ok).unwrap_or(DataKeyState::Destroyed)
         };
-        sealed::opened_with(raw.clone(), key).unwrap_or(raw)
+        message_sealing::open_with_keys(raw.clone(), key).unwrap_or(raw)
     }
 
     /// Somebody begins to read: the reader's number, and how much there was already for a server with this view.
-    pub fn read(
+    pub fn start_reader(
         &mut self,
         replica: usize,
         stream: &str,
         filters: &[String],
-        start: Start,
+        start: TailStart,
         view: View,
-        messages: mpsc::UnboundedSender<Raw>,
+        messages: mpsc::UnboundedSender<RawMessage>,
     ) -> Result<(u64, u64), StoreError> {
         let source = self.stream(stream)?;
         let after = match start {
-            Start::After(sequence) => sequence,
-            Start::LastOfEach => {
+            TailStart::After(sequence) => sequence,
+            TailStart::LastOfEach => {
                 let last = source.last_of_each(filters, view);
                 last.iter().for_each(|raw| _ = messages.send(raw.clone()));
                 last.last().map_or(0, |raw| raw.sequence)
@@ -235,7 +236,7 @@ impl Server {
         let pending = source.count(filters, after, view);
         self.numbers += 1;
         let (stream, filters) = (stream.to_owned(), filters.to_vec());
-        self.readers.insert(self.numbers, Reader { replica, stream, filters, after, messages });
+        self.readers.insert(self.numbers, StreamReader { replica, stream, filters, after, messages });
         Ok((self.numbers, pending))
     }
 
@@ -243,11 +244,11 @@ impl Server {
         &mut self,
         replica: usize,
         consumer: Consumer,
-        messages: mpsc::UnboundedSender<Delivered>,
+        messages: mpsc::UnboundedSender<PulledMessage>,
         waiting: Arc<AtomicUsize>,
     ) -> Result<(), StoreError> {
         let durable = self.durables.get_mut(&consumer).ok_or(StoreError::NoStream)?;
-        durable.shares.push(Share { replica, messages, waiting });
+        durable.shares.push(ConsumerShare { replica, messages, waiting });
         Ok(())
     }
 
@@ -272,7 +273,7 @@ impl Server {
         self.readers.retain(|_, reader| !reader.messages.is_closed());
         for (number, reader) in &mut self.readers {
             let Some(stream) = self.streams.get(&reader.stream) else { continue };
-            for raw in stream.named(&reader.filters, reader.after, now) {
+            for raw in stream.messages_on(&reader.filters, reader.after, now) {
                 reader.after = raw.sequence;
                 parcels.push((reader.replica, Parcel::Read(*number, raw)));
             }
@@ -280,13 +281,13 @@ impl Server {
         }
         for (consumer, durable) in &mut self.durables {
             let Some(stream) = self.streams.get(consumer.stream()) else { continue };
-            while let Some((sequence, attempt, share)) = durable.deliver() {
-                let (Some(share), Some(stored)) = (durable.shares.get(share), stream.stored(sequence)) else {
+            while let Some((sequence, attempt, share)) = durable.next_delivery() {
+                let (Some(share), Some(stored)) = (durable.shares.get(share), stream.entry_at(sequence)) else {
                     continue;
                 };
                 share.waiting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let receipt = format!("{}/{sequence}/{attempt}", consumer.name());
-                let delivered = Delivered { raw: stored.raw(), attempt, receipt };
+                let delivered = PulledMessage { raw: stored.raw(), attempt, receipt };
                 parcels.push((share.replica, Parcel::Delivery(share.messages.clone(), delivered)));
             }
         }
@@ -294,7 +295,7 @@ impl Server {
     }
 
     /// Delivers a message on a subject to its listeners: to all of them, and in each group to one.
-    pub fn say(
+    pub fn route_live(
         &mut self,
         subject: &str,
         reply: Option<&str>,
@@ -313,7 +314,7 @@ impl Server {
             }
         }
         chosen.extend(groups.values().filter_map(|members| members.get(chance.below(members.len()))));
-        let heard = || Heard {
+        let heard = || LiveMessage {
             subject: subject.to_owned(),
             reply: reply.map(str::to_owned),
             headers: headers.clone(),
@@ -345,7 +346,7 @@ impl Server {
 
     /// Every message of the log as it lies in the stream: subject, headers and body.
     pub fn bytes(&self) -> Vec<Vec<u8>> {
-        let stored = self.streams.get(EVENTS_STREAM).into_iter().flat_map(Stream::ever);
+        let stored = self.streams.get(EVENTS_STREAM).into_iter().flat_map(Stream::all_entries);
         let bytes = stored.map(|stored| {
             let mut headers: Vec<String> =
                 stored.headers.iter().map(|(name, values)| format!("{name}: {values:?}")).collect();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::port::{Headers, Message, Page, StoreError, StreamState, Written},
+    bus::port::{Headers, MessagePage, OutgoingMessage, StoreAck, StoreError, StreamState},
     partition,
-    record::Raw,
+    record::RawMessage,
 };
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::chance::Chance;
 
 /// A message as it is stored.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StreamEntry {
     pub sequence: u64,
     pub subject: String,
     pub headers: Headers,
@@ -37,7 +37,7 @@ pub struct Stream {
     pub name: String,
     filters: Vec<String>,
     /// In their order. Sequences may be missing.
-    messages: Vec<Stored>,
+    messages: Vec<StreamEntry>,
     /// The last sequence there was, or that is not to be used.
     last: u64,
     /// Sequences of the messages of each subject, removed ones too.
@@ -87,16 +87,16 @@ impl Stream {
     /// Stores a message, as the leader does. Now and then it still has another guarded write of the subject, or of its id, in process.
     pub fn store(
         &mut self,
-        message: Message,
+        message: OutgoingMessage,
         time: Timestamp,
         in_process: u64,
         chance: &mut dyn Chance,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<StoreAck, StoreError> {
         if !self.has_leader() {
             return Err(StoreError::NoStream);
         }
         if let Some(first) = message.id.as_ref().and_then(|id| self.ids.get(id)) {
-            return Ok(Written { sequence: *first, duplicate: true });
+            return Ok(StoreAck { sequence: *first, duplicate: true });
         }
         if (message.guard.is_some() || message.id.is_some()) && chance.permille(in_process) {
             return Err(StoreError::InProcess);
@@ -107,32 +107,32 @@ impl Stream {
         if self.full {
             return Err(StoreError::Full("maximum messages exceeded".to_owned()));
         }
-        Ok(Written { sequence: self.write(message, time), duplicate: false })
+        Ok(StoreAck { sequence: self.write(message, time), duplicate: false })
     }
 
     /// Stores a message whatever there is.
-    pub fn write(&mut self, message: Message, time: Timestamp) -> u64 {
+    pub fn write(&mut self, message: OutgoingMessage, time: Timestamp) -> u64 {
         let sequence = self.last_sequence() + 1;
-        self.put(sequence, message, time);
+        self.insert(sequence, message, time);
         sequence
     }
 
     /// Puts a message where it stands elsewhere: behind all that is here.
-    pub fn put(&mut self, sequence: u64, message: Message, time: Timestamp) {
-        let Message { subject, headers, payload, lifetime, id, .. } = message;
+    pub fn insert(&mut self, sequence: u64, message: OutgoingMessage, time: Timestamp) {
+        let OutgoingMessage { subject, headers, payload, lifetime, id, .. } = message;
         self.ids.extend(id.map(|id| (id, sequence)));
         let now = Instant::now();
         let before = self.by_subject.entry(subject.clone()).or_default();
         let last = before.last().copied();
         before.push(sequence);
         if self.is_bucket
-            && let Some(last) = last.and_then(|last| self.stored_mut(last))
+            && let Some(last) = last.and_then(|last| self.entry_mut(last))
         {
             last.gone.get_or_insert(now);
         }
         let expires = lifetime.map(|lifetime| now + lifetime);
         self.last = sequence;
-        self.messages.push(Stored { sequence, subject, headers, payload, time, at: now, gone: None, expires });
+        self.messages.push(StreamEntry { sequence, subject, headers, payload, time, at: now, gone: None, expires });
     }
 
     pub fn last_sequence(&self) -> u64 {
@@ -146,27 +146,27 @@ impl Stream {
 
     fn last_sequence_of(&self, subject: &str) -> u64 {
         let sequences = self.by_subject.get(subject).into_iter().flatten().rev();
-        let is_there = |sequence: &u64| self.stored(*sequence).is_some_and(|stored| stored.gone.is_none());
+        let is_there = |sequence: &u64| self.entry_at(*sequence).is_some_and(|stored| stored.gone.is_none());
         sequences.copied().find(is_there).unwrap_or(0)
     }
 
     /// Every message there ever was, removed ones too.
-    pub fn ever(&self) -> &[Stored] {
+    pub fn all_entries(&self) -> &[StreamEntry] {
         &self.messages
     }
 
     /// A message, also one that was removed.
-    pub fn stored(&self, sequence: u64) -> Option<&Stored> {
-        self.messages.get(self.place(sequence)?)
+    pub fn entry_at(&self, sequence: u64) -> Option<&StreamEntry> {
+        self.messages.get(self.index_of(sequence)?)
     }
 
-    fn stored_mut(&mut self, sequence: u64) -> Option<&mut Stored> {
-        let place = self.place(sequence)?;
+    fn entry_mut(&mut self, sequence: u64) -> Option<&mut StreamEntry> {
+        let place = self.index_of(sequence)?;
         self.messages.get_mut(place)
     }
 
     /// Returns the index of a sequence: at once as long as none is missing before it.
-    fn place(&self, sequence: u64) -> Option<usize> {
+    fn index_of(&self, sequence: u64) -> Option<usize> {
         let dense = usize::try_from(sequence).ok()?.checked_sub(1)?;
         match self.messages.get(dense) {
             Some(stored) if stored.sequence == sequence => Some(dense),
@@ -175,64 +175,76 @@ impl Stream {
     }
 
     /// The last message of all that a subject names, wildcards allowed.
-    pub fn last(&self, subject: &str, view: View) -> Option<Raw> {
+    pub fn last(&self, subject: &str, view: View) -> Option<RawMessage> {
         match subject.contains(['*', '>']) {
             true => self.last_of_each(&[subject.to_owned()], view).pop(),
             false => self.last_of(subject, view),
         }
     }
 
-    fn last_of(&self, subject: &str, view: View) -> Option<Raw> {
+    fn last_of(&self, subject: &str, view: View) -> Option<RawMessage> {
         let sequences = self.by_subject.get(subject)?.iter().rev();
-        sequences.copied().find_map(|sequence| self.at(sequence, view))
+        sequences.copied().find_map(|sequence| self.message_at(sequence, view))
     }
 
-    pub fn at(&self, sequence: u64, view: View) -> Option<Raw> {
-        self.stored(sequence).filter(|stored| stored.is_seen(view)).map(Stored::raw)
+    pub fn message_at(&self, sequence: u64, view: View) -> Option<RawMessage> {
+        self.entry_at(sequence).filter(|stored| stored.is_visible(view)).map(StreamEntry::raw)
     }
 
     /// Messages above `after` that a filter names.
-    pub fn named<'a>(&'a self, filters: &'a [String], after: u64, view: View) -> impl Iterator<Item = Raw> + 'a {
-        self.stored_behind(filters, after, view).map(Stored::raw)
+    pub fn messages_on<'a>(
+        &'a self,
+        filters: &'a [String],
+        after: u64,
+        view: View,
+    ) -> impl Iterator<Item = RawMessage> + 'a {
+        self.entries_after(filters, after, view).map(StreamEntry::raw)
     }
 
     /// Counts the messages on these filters behind a sequence.
     pub fn count(&self, filters: &[String], after: u64, view: View) -> u64 {
-        self.stored_behind(filters, after, view).count() as u64
+        self.entries_after(filters, after, view).count() as u64
     }
 
-    fn stored_behind<'a>(&'a self, filters: &'a [String], after: u64, view: View) -> impl Iterator<Item = &'a Stored> {
+    fn entries_after<'a>(
+        &'a self,
+        filters: &'a [String],
+        after: u64,
+        view: View,
+    ) -> impl Iterator<Item = &'a StreamEntry> {
         let first = match usize::try_from(after) {
             Ok(after) if self.messages.get(after).is_some_and(|stored| stored.sequence == after as u64 + 1) => after,
             _ => self.messages.partition_point(|stored| stored.sequence <= after),
         };
-        let named =
-            move |stored: &&Stored| filters.is_empty() || filters.iter().any(|filter| matches(filter, &stored.subject));
+        let named = move |stored: &&StreamEntry| {
+            filters.is_empty() || filters.iter().any(|filter| matches(filter, &stored.subject))
+        };
         let behind = self.messages.get(first..).unwrap_or_default().iter();
-        behind.filter(named).filter(move |stored| stored.is_seen(view))
+        behind.filter(named).filter(move |stored| stored.is_visible(view))
     }
 
     /// Messages above `after` of one subject.
-    fn of_subject(&self, subject: &str, after: u64, view: View) -> impl Iterator<Item = Raw> {
+    fn of_subject(&self, subject: &str, after: u64, view: View) -> impl Iterator<Item = RawMessage> {
         let sequences = self.by_subject.get(subject).map(Vec::as_slice).unwrap_or_default();
         let behind = sequences.partition_point(|sequence| *sequence <= after);
-        sequences.get(behind..).unwrap_or_default().iter().filter_map(move |sequence| self.at(*sequence, view))
+        sequences.get(behind..).unwrap_or_default().iter().filter_map(move |sequence| self.message_at(*sequence, view))
     }
 
-    pub fn page(&self, filter: &str, after: u64, most: usize, view: View) -> Page {
-        let mut messages: Vec<Raw> = match filter.contains(['*', '>']) {
-            true => self.named(&[filter.to_owned()], after, view).take(most + 1).collect(),
+    pub fn page(&self, filter: &str, after: u64, most: usize, view: View) -> MessagePage {
+        let mut messages: Vec<RawMessage> = match filter.contains(['*', '>']) {
+            true => self.messages_on(&[filter.to_owned()], after, view).take(most + 1).collect(),
             false => self.of_subject(filter, after, view).take(most + 1).collect(),
         };
         let more = messages.len() > most;
         messages.truncate(most);
-        Page { messages, more }
+        MessagePage { messages, more }
     }
 
-    pub fn last_of_each(&self, filters: &[String], view: View) -> Vec<Raw> {
+    pub fn last_of_each(&self, filters: &[String], view: View) -> Vec<RawMessage> {
         let named = |(subject, _): &(&String, &Vec<u64>)| filters.iter().any(|filter| matches(filter, subject));
-        let last_of = |sequences: &Vec<u64>| sequences.iter().rev().find_map(|sequence| self.at(*sequence, view));
-        let mut last: Vec<Raw> =
+        let last_of =
+            |sequences: &Vec<u64>| sequences.iter().rev().find_map(|sequence| self.message_at(*sequence, view));
+        let mut last: Vec<RawMessage> =
             self.by_subject.iter().filter(named).filter_map(|(_, sequences)| last_of(sequences)).collect();
         last.sort_by_key(|raw| raw.sequence);
         last
@@ -240,7 +252,7 @@ impl Stream {
 
     /// Removes a message; false when it is not there.
     pub fn remove(&mut self, sequence: u64) -> bool {
-        match self.stored_mut(sequence) {
+        match self.entry_mut(sequence) {
             Some(stored) if stored.gone.is_none() => {
                 stored.gone = Some(Instant::now());
                 true
@@ -279,15 +291,15 @@ impl Stream {
     }
 }
 
-impl Stored {
-    fn is_seen(&self, view: View) -> bool {
+impl StreamEntry {
+    fn is_visible(&self, view: View) -> bool {
         self.at <= view && self.gone.is_none_or(|gone| gone > view)
     }
 
     /// The message as everybody but the server knows it.
-    pub fn raw(&self) -> Raw {
-        let (subject, partition) = partition::split(&self.subject);
-        Raw {
+    pub fn raw(&self) -> RawMessage {
+        let (subject, partition) = partition::split_subject(&self.subject);
+        RawMessage {
             sequence: self.sequence,
             subject: subject.to_owned(),
             partition,

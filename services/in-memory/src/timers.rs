@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::port::{Headers, Message},
+    bus::port::{Headers, OutgoingMessage},
     subjects::TIMERS_STREAM,
 };
 use uuid::Uuid;
@@ -18,20 +18,20 @@ const TARGET: &str = "Nats-Schedule-Target";
 
 impl Server {
     /// Publishes what is due, some of it again later, as a server does that was restarted in between.
-    pub fn go_off(&mut self, now: Timestamp, lost: bool, again: u64, chance: &mut dyn Chance) {
-        let due: Vec<(u64, Message)> = match self.streams.get(TIMERS_STREAM) {
+    pub fn fire_timers(&mut self, now: Timestamp, lost: bool, again: u64, chance: &mut dyn Chance) {
+        let due: Vec<(u64, OutgoingMessage)> = match self.streams.get(TIMERS_STREAM) {
             Some(timers) => timers
-                .ever()
+                .all_entries()
                 .iter()
                 .filter_map(|stored| {
-                    time_of(&stored.headers).filter(|at| stored.gone.is_none() && *at <= now)?;
+                    scheduled_time(&stored.headers).filter(|at| stored.gone.is_none() && *at <= now)?;
                     let target = stored.headers.get(TARGET)?.as_str().to_owned();
                     let kept = |name: &str| !name.starts_with("Nats-Schedule");
                     let mut headers = Headers::new();
                     for (name, values) in stored.headers.iter().filter(|(name, _)| kept(name.as_ref())) {
                         values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
                     }
-                    Some((stored.sequence, Message::new(target, headers, stored.payload.clone())))
+                    Some((stored.sequence, OutgoingMessage::new(target, headers, stored.payload.clone())))
                 })
                 .collect(),
             None => Vec::new(),
@@ -50,16 +50,16 @@ impl Server {
 
     /// The timers that are set, by task and occurrence.
     pub fn timers(&self) -> Vec<((Uuid, u64), Timestamp)> {
-        let stored = self.streams.get(TIMERS_STREAM).into_iter().flat_map(Stream::ever);
+        let stored = self.streams.get(TIMERS_STREAM).into_iter().flat_map(Stream::all_entries);
         let set = stored.filter(|stored| stored.gone.is_none()).filter_map(|stored| {
             let mut tokens = stored.subject.rsplit('.');
             let (occurrence, task) = (tokens.next()?.parse().ok()?, tokens.next()?.parse().ok()?);
-            Some(((task, occurrence), time_of(&stored.headers)?))
+            Some(((task, occurrence), scheduled_time(&stored.headers)?))
         });
         set.collect()
     }
 }
 
-fn time_of(headers: &Headers) -> Option<Timestamp> {
+fn scheduled_time(headers: &Headers) -> Option<Timestamp> {
     headers.get(SCHEDULE)?.as_str().strip_prefix("@at ")?.parse().ok()
 }

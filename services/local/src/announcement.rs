@@ -17,7 +17,7 @@ pub(crate) struct Announcement {
 }
 
 /// Returns true if the line is meant as an announcement, well formed or not.
-pub(crate) fn is_one(line: &str) -> bool {
+pub(crate) fn is_announcement(line: &str) -> bool {
     [READY, LISTENING].iter().any(|start| line.trim_start().starts_with(start))
 }
 

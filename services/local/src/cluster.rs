@@ -14,12 +14,12 @@ use std::process::{Command, Output};
 use crate::error::LocalError;
 use crate::lock::DirLock;
 use crate::nats::TlsFiles;
-use crate::placement::{Account, OPEN, open_to_ephemeral, reachable_dir, remove_dir};
+use crate::placement::{OPEN, UnixAccount, ephemeral_root, reachable_dir, remove_dir};
 
 /// The superuser of every cluster made here.
 pub(crate) const SUPERUSER: &str = "kairo";
 
-/// Settings of a server whose files [`Cluster::encrypt`] wrote.
+/// Settings of a server whose files [`PostgresCluster::encrypt`] wrote.
 pub(crate) const ENCRYPTED: [&str; 4] =
     ["ssl=on", "ssl_cert_file=server.crt", "ssl_key_file=server.key", "hba_file=pg_hba_encrypted.conf"];
 /// It lets in who brings a password over an encrypted connection.
@@ -27,15 +27,15 @@ const HBA: &str = "hostssl all all 127.0.0.1/32 scram-sha-256\n";
 
 /// A cluster that can be started.
 #[derive(Clone)]
-pub(crate) struct Cluster {
+pub(crate) struct PostgresCluster {
     /// The folder as it was asked for; possibly a link to `real`.
     dir: PathBuf,
     real: PathBuf,
     pub(crate) password: String,
-    pub(crate) account: Option<Account>,
+    pub(crate) account: Option<UnixAccount>,
 }
 
-impl Cluster {
+impl PostgresCluster {
     /// The cluster in `dir`, made if it is not there. Blocks, for a second or so when it is made.
     pub(crate) fn open_or_create(
         bin_dir: &Path,
@@ -43,46 +43,46 @@ impl Cluster {
         template: Option<&Path>,
         ephemeral: bool,
     ) -> Result<Self, LocalError> {
-        let account = Account::for_server(&data_of(dir))?;
-        let open = if ephemeral { open_to_ephemeral(account) } else { PathBuf::from(OPEN) };
+        let account = UnixAccount::for_server(&data_dir_in(dir))?;
+        let open = if ephemeral { ephemeral_root(account) } else { PathBuf::from(OPEN) };
         let real = reachable_dir(dir, account, &open)?;
         let installed = major_version(bin_dir)?;
-        if !data_of(&real).exists() {
+        if !data_dir_in(&real).exists() {
             match template {
                 Some(templates) => {
-                    let template = template_of(bin_dir, &installed, templates)?;
+                    let template = ensure_template(bin_dir, &installed, templates)?;
                     copy(&template, &real)?;
                 }
                 None => create(bin_dir, &real, account, &[])?,
             }
         }
-        let data = data_of(&real);
+        let data = data_dir_in(&real);
         let found = read(&data.join("PG_VERSION"))?;
         if found != installed {
             return Err(LocalError::PostgresVersion { path: data, found, installed });
         }
-        Ok(Self { password: read(&password_of(&real))?, dir: dir.to_owned(), real, account })
+        Ok(Self { password: read(&password_file_in(&real))?, dir: dir.to_owned(), real, account })
     }
 
-    pub(crate) fn data(&self) -> PathBuf {
-        data_of(&self.real)
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        data_dir_in(&self.real)
     }
 
     /// Puts a certificate and its key where the server finds them, and whom it lets in.
     pub(crate) fn encrypt(&self, files: &TlsFiles) -> Result<(), LocalError> {
         for (from, name) in [(&files.certificate, "server.crt"), (&files.key, "server.key")] {
-            self.put(name, &fs::read(from).map_err(LocalError::io("cannot read", from))?)?;
+            self.write_server_file(name, &fs::read(from).map_err(LocalError::io("cannot read", from))?)?;
         }
-        self.put("pg_hba_encrypted.conf", HBA.as_bytes())
+        self.write_server_file("pg_hba_encrypted.conf", HBA.as_bytes())
     }
 
     /// A file for the server alone.
-    fn put(&self, name: &str, content: &[u8]) -> Result<(), LocalError> {
-        let path = self.data().join(name);
+    fn write_server_file(&self, name: &str, content: &[u8]) -> Result<(), LocalError> {
+        let path = self.data_dir().join(name);
         fs::write(&path, content)
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o600)))
             .map_err(LocalError::io("cannot write", &path))?;
-        self.account.map_or(Ok(()), |account| account.give(&path))
+        self.account.map_or(Ok(()), |account| account.take_ownership(&path))
     }
 
     /// Removes it for good.
@@ -91,18 +91,18 @@ impl Cluster {
     }
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for PostgresCluster {
     /// Without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster").field("dir", &self.dir).field("account", &self.account).finish_non_exhaustive()
     }
 }
 
-fn data_of(dir: &Path) -> PathBuf {
+fn data_dir_in(dir: &Path) -> PathBuf {
     dir.join("cluster")
 }
 
-fn password_of(dir: &Path) -> PathBuf {
+fn password_file_in(dir: &Path) -> PathBuf {
     dir.join("password")
 }
 
@@ -112,13 +112,13 @@ fn read(path: &Path) -> Result<String, LocalError> {
 }
 
 /// The template for this version of Postgres, made by whichever of several processes comes first.
-fn template_of(bin_dir: &Path, version: &str, templates: &Path) -> Result<PathBuf, LocalError> {
+fn ensure_template(bin_dir: &Path, version: &str, templates: &Path) -> Result<PathBuf, LocalError> {
     fs::create_dir_all(templates).map_err(LocalError::io("cannot create", templates))?;
     let dir = templates.join(format!("postgres-{version}"));
-    let _lock = DirLock::wait(&dir.with_added_extension("lock"))?;
-    let account = Account::for_server(&data_of(&dir))?;
+    let _lock = DirLock::acquire_blocking(&dir.with_added_extension("lock"))?;
+    let account = UnixAccount::for_server(&data_dir_in(&dir))?;
     let real = reachable_dir(&dir, account, Path::new(OPEN))?;
-    if !data_of(&real).exists() {
+    if !data_dir_in(&real).exists() {
         // Small log segments halve what every copy has to write.
         create(bin_dir, &real, account, &["--wal-segsize=1"])?;
     }
@@ -126,17 +126,17 @@ fn template_of(bin_dir: &Path, version: &str, templates: &Path) -> Result<PathBu
 }
 
 /// Runs initdb into a folder beside the final one: a half-made cluster never has the final name.
-fn create(bin_dir: &Path, real: &Path, account: Option<Account>, options: &[&str]) -> Result<(), LocalError> {
+fn create(bin_dir: &Path, real: &Path, account: Option<UnixAccount>, options: &[&str]) -> Result<(), LocalError> {
     let partial = real.join("cluster.partial");
     discard(&partial)?;
     fs::create_dir(&partial).map_err(LocalError::io("cannot create", &partial))?;
-    let password = password_of(real);
+    let password = password_file_in(real);
     write_secret(&password)?;
     if let Some(account) = account {
-        account.give(&partial)?;
-        account.give(&password)?;
+        account.take_ownership(&partial)?;
+        account.take_ownership(&password)?;
     }
-    let mut initdb = as_account(account, &bin_dir.join("initdb"));
+    let mut initdb = command_as_account(account, &bin_dir.join("initdb"));
     initdb
         .arg("--pgdata")
         .arg(&partial)
@@ -149,22 +149,22 @@ fn create(bin_dir: &Path, real: &Path, account: Option<Account>, options: &[&str
         // initdb wants to be able to return to where it started.
         .current_dir(real);
     run(&mut initdb)?;
-    finish(&partial, real)
+    move_into_place(&partial, real)
 }
 
 /// Copies a template's cluster and password, keeping their owner.
 fn copy(template: &Path, real: &Path) -> Result<(), LocalError> {
     let partial = real.join("cluster.partial");
     discard(&partial)?;
-    let pairs = [(password_of(template), password_of(real)), (data_of(template), partial.clone())];
+    let pairs = [(password_file_in(template), password_file_in(real)), (data_dir_in(template), partial.clone())];
     for (from, to) in pairs {
         run(Command::new("cp").args(["--archive", "--reflink=auto", "--no-target-directory"]).args([from, to]))?;
     }
-    finish(&partial, real)
+    move_into_place(&partial, real)
 }
 
-fn finish(partial: &Path, real: &Path) -> Result<(), LocalError> {
-    fs::rename(partial, data_of(real)).map_err(LocalError::io("cannot rename", partial))
+fn move_into_place(partial: &Path, real: &Path) -> Result<(), LocalError> {
+    fs::rename(partial, data_dir_in(real)).map_err(LocalError::io("cannot rename", partial))
 }
 
 fn discard(partial: &Path) -> Result<(), LocalError> {
@@ -177,7 +177,7 @@ fn discard(partial: &Path) -> Result<(), LocalError> {
 }
 
 /// The password in a file, made if it is not there.
-pub(crate) fn kept_secret(path: &Path) -> Result<String, LocalError> {
+pub(crate) fn load_or_create_secret(path: &Path) -> Result<String, LocalError> {
     if !path.exists() {
         write_secret(path)?;
     }
@@ -205,14 +205,14 @@ fn major_version(bin_dir: &Path) -> Result<String, LocalError> {
         return Err(LocalError::MissingProgram { program });
     }
     let output = run(Command::new(program).arg("--version"))?;
-    Ok(major_in(&String::from_utf8_lossy(&output.stdout)))
+    Ok(parse_major_version(&String::from_utf8_lossy(&output.stdout)))
 }
 
-fn major_in(version: &str) -> String {
+fn parse_major_version(version: &str) -> String {
     version.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect()
 }
 
-fn as_account(account: Option<Account>, program: &Path) -> Command {
+fn command_as_account(account: Option<UnixAccount>, program: &Path) -> Command {
     match account {
         Some(account) => {
             let mut command = Command::new("setpriv");
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_major_version_is_the_first_number() {
-        assert_eq!(major_in("postgres (PostgreSQL) 15.18 (Debian 15.18-0)"), "15");
-        assert_eq!(major_in("postgres (PostgreSQL) 18beta1"), "18");
+        assert_eq!(parse_major_version("postgres (PostgreSQL) 15.18 (Debian 15.18-0)"), "15");
+        assert_eq!(parse_major_version("postgres (PostgreSQL) 18beta1"), "18");
     }
 }

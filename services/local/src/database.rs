@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::cluster::{SUPERUSER, kept_secret};
+use crate::cluster::{SUPERUSER, load_or_create_secret};
 use crate::error::LocalError;
 use crate::stack::Service;
 
@@ -38,13 +38,13 @@ impl Database {
     }
 
     /// The URL for a service, none if it does not go there.
-    pub fn url_of(&self, service: Service) -> Option<&str> {
+    pub fn service_url(&self, service: Service) -> Option<&str> {
         self.roles.get(&service).map(String::as_str)
     }
 
     /// Returns the setting with its URL for a service; none if the service does not use it.
     pub fn settings(&self, service: Service) -> Option<(String, String)> {
-        Some(("KAIRO_POSTGRES__URL".to_owned(), self.url_of(service)?.to_owned()))
+        Some(("KAIRO_POSTGRES__URL".to_owned(), self.service_url(service)?.to_owned()))
     }
 
     /// Makes the roles, or gives them what is here, and their passwords.
@@ -63,9 +63,9 @@ impl Database {
 }
 
 /// The passwords in this folder, each in a file for its owner alone that is called like the role; made if missing.
-pub(crate) fn passwords_in(dir: &Path) -> Result<BTreeMap<Service, String>, LocalError> {
+pub(crate) fn load_passwords(dir: &Path) -> Result<BTreeMap<Service, String>, LocalError> {
     std::fs::create_dir_all(dir).map_err(LocalError::io("cannot create", dir))?;
-    ROLES.into_iter().map(|(service, role)| Ok((service, kept_secret(&dir.join(role))?))).collect()
+    ROLES.into_iter().map(|(service, role)| Ok((service, load_or_create_secret(&dir.join(role))?))).collect()
 }
 
 impl fmt::Debug for Database {

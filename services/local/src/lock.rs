@@ -34,7 +34,7 @@ impl DirLock {
     }
 
     /// Waits, blocking the thread, for a lock file whose holders all work for a bounded time.
-    pub(crate) fn wait(path: &Path) -> Result<Self, LocalError> {
+    pub(crate) fn acquire_blocking(path: &Path) -> Result<Self, LocalError> {
         let file = open(path)?;
         file.lock().map_err(LocalError::io("cannot lock", path))?;
         Ok(Self { _file: file })

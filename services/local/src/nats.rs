@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kairo_events::permissions::{ACCOUNT, Identity};
+use kairo_events::permissions::{ACCOUNT, NatsIdentity};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use crate::error::LocalError;
 use crate::log;
 use crate::port::{free_port, is_free};
-use crate::process::{Exit, Process, ProcessSpec};
-use crate::users::{Login, Users};
+use crate::process::{ChildProcess, Exit, ProcessSpec};
+use crate::users::{Login, NatsUsers};
 
 /// The server logs this after its streams are recovered and its listener is open.
 const READY: &str = "Server is ready";
@@ -48,9 +48,9 @@ pub struct NatsOptions {
     pub max_payload: Option<u32>,
     /// The cluster it is part of, if any.
     pub cluster: Option<ClusterMember>,
-    /// The users and their permissions; if `None`, as [`Users::in_dir`] makes them in `users/` of its data. Servers of
+    /// The users and their permissions; if `None`, as [`NatsUsers::in_dir`] makes them in `users/` of its data. Servers of
     /// a cluster have the same.
-    pub users: Option<Users>,
+    pub users: Option<NatsUsers>,
     /// The certificate with which it proves its identity and encrypts; without, connections are plain. Servers of a
     /// cluster prove it to each other, too, and have one authority.
     pub tls: Option<TlsFiles>,
@@ -101,10 +101,10 @@ impl NatsOptions {
 #[derive(Debug)]
 pub struct NatsServer {
     options: NatsOptions,
-    users: Users,
+    users: NatsUsers,
     port: u16,
     monitor_port: Option<u16>,
-    process: Process,
+    process: ChildProcess,
 }
 
 impl NatsServer {
@@ -112,7 +112,7 @@ impl NatsServer {
     pub async fn start(options: NatsOptions) -> Result<Self, LocalError> {
         let users = match &options.users {
             Some(users) => users.clone(),
-            None => Users::in_dir(options.data_dir.join("users"))?,
+            None => NatsUsers::in_dir(options.data_dir.join("users"))?,
         };
         let mut preferred = options.port;
         let mut attempt = 1;
@@ -143,7 +143,7 @@ impl NatsServer {
     }
 
     /// Returns the login of an identity for a client that is no service.
-    pub fn login(&self, identity: Identity) -> Login {
+    pub fn login(&self, identity: NatsIdentity) -> Login {
         let password = self.users.password(identity).to_owned();
         let tls_ca = self.options.tls.as_ref().map(|files| files.authority.clone());
         Login { url: self.url(), user: identity.name().to_owned(), password, tls_ca }
@@ -151,7 +151,7 @@ impl NatsServer {
 
     /// [`NatsServer::login`] as who may do everything.
     pub fn operator(&self) -> Login {
-        self.login(Identity::Provision)
+        self.login(NatsIdentity::Provision)
     }
 
     fn scheme(&self) -> &'static str {
@@ -159,12 +159,12 @@ impl NatsServer {
     }
 
     /// Returns the users and their permissions.
-    pub fn users(&self) -> &Users {
+    pub fn users(&self) -> &NatsUsers {
         &self.users
     }
 
     /// Has it heed other users from now on; those who are none of them any more are disconnected.
-    pub async fn reload(&mut self, users: Users) -> Result<(), LocalError> {
+    pub async fn reload(&mut self, users: NatsUsers) -> Result<(), LocalError> {
         let before = log::count(self.process.log(), RELOADED);
         write_configuration(&self.options, &users, self.port, self.monitor_port)?;
         self.users = users;
@@ -189,7 +189,7 @@ impl NatsServer {
     }
 
     /// Its process, for freezing it or looking at its exit.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ChildProcess {
         &self.process
     }
 
@@ -210,7 +210,7 @@ impl NatsServer {
     /// still there after `deadline`.
     pub async fn leave(&self, deadline: Duration) -> Result<Exit, LocalError> {
         self.process.signal(Signal::USR2);
-        let left = timeout(deadline, self.process.exited()).await;
+        let left = timeout(deadline, self.process.wait_for_exit()).await;
         left.map_err(|_| LocalError::Unkillable { name: "nats-server".to_owned(), deadline })
     }
 
@@ -222,19 +222,19 @@ impl NatsServer {
 
 async fn launch(
     options: &NatsOptions,
-    users: &Users,
+    users: &NatsUsers,
     port: u16,
     monitor_port: Option<u16>,
-) -> Result<Process, LocalError> {
+) -> Result<ChildProcess, LocalError> {
     let dir = &options.data_dir;
     let config = write_configuration(options, users, port, monitor_port)?;
     move_streams(&dir.join("jetstream"))?;
     let mut spec = ProcessSpec::new("nats-server", &options.binary, dir.join("nats.log"))
         .args(["--config".into(), config.into_os_string()]);
     spec.ready = |line| line.contains(READY);
-    let mut process = Process::spawn(spec).await?;
-    process.ready(options.deadline).await?;
-    greeting(port, options.deadline, &process).await?;
+    let mut process = ChildProcess::spawn(spec).await?;
+    process.wait_until_ready(options.deadline).await?;
+    await_greeting(port, options.deadline, &process).await?;
     Ok(process)
 }
 
@@ -251,7 +251,7 @@ fn move_streams(store: &Path) -> Result<(), LocalError> {
 /// Writes its configuration file, which holds passwords, for its owner's eyes only.
 fn write_configuration(
     options: &NatsOptions,
-    users: &Users,
+    users: &NatsUsers,
     port: u16,
     monitor_port: Option<u16>,
 ) -> Result<PathBuf, LocalError> {
@@ -266,7 +266,7 @@ fn write_configuration(
 }
 
 /// Reads the INFO that the server greets every client with, so that it is really us who can reach it.
-async fn greeting(port: u16, deadline: Duration, process: &Process) -> Result<(), LocalError> {
+async fn await_greeting(port: u16, deadline: Duration, process: &ChildProcess) -> Result<(), LocalError> {
     let greeted = timeout(deadline, async {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         let mut line = String::new();
@@ -303,7 +303,7 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
             let _ = writeln!(text, "  advertise: \"127.0.0.2:{port}\"");
         }
         if let Some(files) = &options.tls {
-            let verified = format!("  ca_file: {}\n  verify: true\n", quoted(&files.authority));
+            let verified = format!("  ca_file: {}\n  verify: true\n", quote_path(&files.authority));
             text.push_str(&tls(files, &verified));
         }
         text.push_str("}\n");
@@ -313,7 +313,7 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
     if let Some(files) = &options.tls {
         text.push_str(&tls(files, ""));
     }
-    let store = quoted(&options.data_dir.join("jetstream"));
+    let store = quote_path(&options.data_dir.join("jetstream"));
     let _ = writeln!(text, "jetstream {{\n  store_dir: {store}");
     if options.sync_always {
         // Unquoted, the server ignores the value with no more than an error in its log.
@@ -325,11 +325,11 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
 
 /// Returns the TLS block of a listener; `asked` holds what else is required of those who connect.
 fn tls(files: &TlsFiles, asked: &str) -> String {
-    let (certificate, key) = (quoted(&files.certificate), quoted(&files.key));
+    let (certificate, key) = (quote_path(&files.certificate), quote_path(&files.key));
     format!("tls {{\n  cert_file: {certificate}\n  key_file: {key}\n{asked}}}\n")
 }
 
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     let escaped = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
 }

@@ -15,12 +15,12 @@ const SERVER_USERS: [&str; 2] = ["postgres", "nobody"];
 
 /// A user of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Account {
+pub(crate) struct UnixAccount {
     uid: u32,
     gid: u32,
 }
 
-impl Account {
+impl UnixAccount {
     /// Returns the account to run the server as: `None`, ourselves, unless we are root; then the owner of the data that
     /// is already there, else a user made for servers.
     pub(crate) fn for_server(data: &Path) -> Result<Option<Self>, LocalError> {
@@ -46,7 +46,7 @@ impl Account {
     }
 
     /// Gives the file or folder (not what is in it) to this user.
-    pub(crate) fn give(self, path: &Path) -> Result<(), LocalError> {
+    pub(crate) fn take_ownership(self, path: &Path) -> Result<(), LocalError> {
         chown(path, Some(self.uid), Some(self.gid)).map_err(LocalError::io("cannot chown", path))
     }
 
@@ -61,14 +61,14 @@ impl Account {
     }
 }
 
-fn find(passwd: &str, name: &str) -> Option<Account> {
+fn find(passwd: &str, name: &str) -> Option<UnixAccount> {
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         if fields.next() != Some(name) {
             return None;
         }
         let mut ids = fields.skip(1).map(str::parse);
-        Some(Account { uid: ids.next()?.ok()?, gid: ids.next()?.ok()? })
+        Some(UnixAccount { uid: ids.next()?.ok()?, gid: ids.next()?.ok()? })
     })
 }
 
@@ -79,7 +79,7 @@ pub(crate) const OPEN: &str = "/var/tmp";
 ///
 /// As root in a place closed to others (a checkout under /root, a private temporary folder) the
 /// data lies in `open` instead, and `dir` is a symbolic link to it.
-pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>, open: &Path) -> Result<PathBuf, LocalError> {
+pub(crate) fn reachable_dir(dir: &Path, account: Option<UnixAccount>, open: &Path) -> Result<PathBuf, LocalError> {
     let parent = dir.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(LocalError::io("cannot create", parent))?;
     let dir = parent
@@ -87,34 +87,34 @@ pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>, open: &Path) -
         .map_err(LocalError::io("cannot resolve", parent))?
         .join(dir.file_name().unwrap_or_default());
     let open_to_server = match account {
-        Some(account) => all_can_be_entered(&dir, account)?,
+        Some(account) => can_enter_ancestors(&dir, account)?,
         None => true,
     };
     if open_to_server {
         make_dir(&dir)?;
         return dir.canonicalize().map_err(LocalError::io("cannot resolve", &dir));
     }
-    let elsewhere = elsewhere(&dir, open);
+    let elsewhere = open_dir_for(&dir, open);
     make_own_dir(&elsewhere)?;
-    point(&dir, &elsewhere)?;
+    replace_with_link(&dir, &elsewhere)?;
     Ok(elsewhere)
 }
 
 /// Returns the folder in `open` for `dir`: the same one at all times, so that a lost link is not lost data.
-fn elsewhere(dir: &Path, open: &Path) -> PathBuf {
+fn open_dir_for(dir: &Path, open: &Path) -> PathBuf {
     let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, dir.as_os_str().as_bytes());
     open.join(format!("kairo-{}", id.simple()))
 }
 
 /// The folder for data that need not survive: that of temporary files, if the server's user can reach it.
-pub(crate) fn open_to_ephemeral(account: Option<Account>) -> PathBuf {
+pub(crate) fn ephemeral_root(account: Option<UnixAccount>) -> PathBuf {
     let temporary = std::env::temp_dir();
-    let is_open = |account| all_can_be_entered(&temporary.join("kairo"), account).unwrap_or(false);
+    let is_open = |account| can_enter_ancestors(&temporary.join("kairo"), account).unwrap_or(false);
     if account.is_none_or(is_open) { temporary } else { PathBuf::from(OPEN) }
 }
 
 /// Makes `link` a symbolic link to `target`. An empty folder or an older link gives way, data does not.
-fn point(link: &Path, target: &Path) -> Result<(), LocalError> {
+fn replace_with_link(link: &Path, target: &Path) -> Result<(), LocalError> {
     match fs::symlink_metadata(link) {
         Ok(old) if old.is_symlink() => fs::remove_file(link),
         Ok(_) => fs::remove_dir(link),
@@ -133,7 +133,7 @@ pub(crate) fn remove_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn all_can_be_entered(dir: &Path, account: Account) -> Result<bool, LocalError> {
+fn can_enter_ancestors(dir: &Path, account: UnixAccount) -> Result<bool, LocalError> {
     for ancestor in dir.ancestors().skip(1) {
         let metadata = ancestor.metadata().map_err(LocalError::io("cannot look at", ancestor))?;
         if !account.can_enter(&metadata) {
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_account_is_found_by_its_whole_name() {
-        assert_eq!(find(PASSWD, "nobody"), Some(Account { uid: 65_534, gid: 65_533 }));
+        assert_eq!(find(PASSWD, "nobody"), Some(UnixAccount { uid: 65_534, gid: 65_533 }));
         assert_eq!(find(PASSWD, "no"), None);
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let closed = tempfile::tempdir().unwrap();
         fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let dir = closed.path().join("postgres");
-        let stranger = Account { uid: 65_534, gid: 65_534 };
+        let stranger = UnixAccount { uid: 65_534, gid: 65_534 };
         let real = reachable_dir(&dir, Some(stranger), Path::new(OPEN)).unwrap();
         assert!(real.starts_with(OPEN), "{}", real.display());
         assert_eq!(dir.canonicalize().unwrap(), real);

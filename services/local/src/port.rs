@@ -34,7 +34,7 @@ pub fn free_port(preferred: Option<u16>) -> Result<u16, LocalError> {
     };
     (0..ATTEMPTS)
         .map(&candidate)
-        .find(|port| is_free(*port) && choose(*port, preferred))
+        .find(|port| is_free(*port) && claim_port(*port, preferred))
         .ok_or_else(|| LocalError::NoFreePort { first: candidate(0), last: candidate(ATTEMPTS - 1) })
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn is_free(port: u16) -> bool {
 
 /// Takes a port for this process and returns true if it is free to take: one that it already has, only if that is
 /// preferred.
-fn choose(port: u16, preferred: Option<u16>) -> bool {
+fn claim_port(port: u16, preferred: Option<u16>) -> bool {
     let mut chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
     if chosen.contains_key(&port) {
         return preferred == Some(port);

@@ -11,13 +11,13 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tokio::time::timeout;
 
-use crate::cluster::{self, Cluster, SUPERUSER};
+use crate::cluster::{self, PostgresCluster, SUPERUSER};
 use crate::database::{self, Database};
 use crate::error::LocalError;
 use crate::nats::TlsFiles;
 use crate::placement::remove_dir;
 use crate::port::{free_port, is_free};
-use crate::process::{Exit, Process, ProcessSpec};
+use crate::process::{ChildProcess, Exit, ProcessSpec};
 use crate::process_tree;
 
 /// Logged when the server takes connections, after any recovery from a crash.
@@ -77,9 +77,9 @@ impl PgOptions {
 #[derive(Debug)]
 pub struct Postgres {
     options: PgOptions,
-    cluster: Cluster,
+    cluster: PostgresCluster,
     port: u16,
-    process: Process,
+    process: ChildProcess,
 }
 
 impl Postgres {
@@ -116,7 +116,7 @@ impl Postgres {
 
     /// The URL of a database of this server, with its password: not to be logged.
     pub fn url(&self, database: &str) -> String {
-        url(&self.cluster.password, self.port, database)
+        database_url(&self.cluster.password, self.port, database)
     }
 
     /// The port it listens on, the same after a restart.
@@ -146,16 +146,16 @@ impl Postgres {
 
     /// Makes Kairo's database if it is not there, and a role for each service; what is in it becomes theirs, as from a
     /// version in which all were one.
-    pub async fn create_kairo(&self, name: &str) -> Result<Database, LocalError> {
+    pub async fn create_kairo_database(&self, name: &str) -> Result<Database, LocalError> {
         self.create_database(name).await?;
-        let passwords = database::passwords_in(&self.options.data_dir.join(ROLES))?;
+        let passwords = database::load_passwords(&self.options.data_dir.join(ROLES))?;
         let made = Database::new(self.port, name, &self.cluster.password, &passwords);
         made.make_roles(&passwords).await?;
         Ok(made)
     }
 
     /// Its main process, for looking at its exit.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ChildProcess {
         &self.process
     }
 
@@ -168,7 +168,7 @@ impl Postgres {
             let deadline = self.options.deadline;
             let all_gone = tokio::task::spawn_blocking(move || {
                 let backends = process_tree::kill_with_children(pid);
-                process_tree::gone(&backends, deadline)
+                process_tree::wait_until_gone(&backends, deadline)
             });
             if !matches!(all_gone.await, Ok(true)) {
                 return Err(LocalError::Unkillable { name: "a postgres backend".to_owned(), deadline });
@@ -193,7 +193,7 @@ impl Postgres {
         }
         self.process.signal(Signal::INT);
         self.process.thaw();
-        match timeout(grace, self.process.exited()).await {
+        match timeout(grace, self.process.wait_for_exit()).await {
             Ok(exit) => Ok(exit),
             Err(_) => self.kill9().await,
         }
@@ -212,7 +212,7 @@ impl Drop for Postgres {
             process_tree::kill_with_children(pid);
         }
         if self.options.ephemeral {
-            free_shared_memory(&self.cluster.data());
+            free_shared_memory(&self.cluster.data_dir());
             // A leftover costs disk, nothing else, and there is nobody to tell.
             let _ = self.cluster.remove();
         }
@@ -228,11 +228,11 @@ fn free_shared_memory(data: &Path) {
     let _ = Command::new("ipcrm").args(["-m", id]).stderr(Stdio::null()).status();
 }
 
-async fn open_cluster(options: &PgOptions) -> Result<Cluster, LocalError> {
+async fn open_cluster(options: &PgOptions) -> Result<PostgresCluster, LocalError> {
     let options = options.clone();
     let opened = tokio::task::spawn_blocking(move || {
         let template = options.template.as_deref();
-        Cluster::open_or_create(&options.bin_dir, &options.data_dir, template, options.ephemeral)
+        PostgresCluster::open_or_create(&options.bin_dir, &options.data_dir, template, options.ephemeral)
     });
     opened.await.map_err(|error| LocalError::Spawn { name: "initdb".to_owned(), source: error.into() })?
 }
@@ -241,14 +241,16 @@ async fn open_cluster(options: &PgOptions) -> Result<Cluster, LocalError> {
 ///
 /// Killing us with -9 kills the server too, but not its backends, which need a moment to notice; and its lock file then
 /// names a process that may be a zombie for as long as nobody reaps it, or by now another process altogether.
-async fn clear_remains(cluster: &Cluster, deadline: Duration) -> Result<(), LocalError> {
-    let data = cluster.data();
+async fn clear_remains(cluster: &PostgresCluster, deadline: Duration) -> Result<(), LocalError> {
+    let data = cluster.data_dir();
     let lock = data.join("postmaster.pid");
     if !lock.exists() {
         return Ok(());
     }
     let here = data.clone();
-    let ended = tokio::task::spawn_blocking(move || process_tree::gone(&process_tree::working_in(&here), deadline));
+    let ended = tokio::task::spawn_blocking(move || {
+        process_tree::wait_until_gone(&process_tree::processes_working_in(&here), deadline)
+    });
     if !matches!(ended.await, Ok(true)) {
         return Err(LocalError::InUse { path: data });
     }
@@ -258,21 +260,21 @@ async fn clear_remains(cluster: &Cluster, deadline: Duration) -> Result<(), Loca
     }
 }
 
-async fn launch(options: &PgOptions, cluster: &Cluster, port: u16) -> Result<Process, LocalError> {
+async fn launch(options: &PgOptions, cluster: &PostgresCluster, port: u16) -> Result<ChildProcess, LocalError> {
     clear_remains(cluster, options.deadline).await?;
     if let Some(files) = &options.tls {
         cluster.encrypt(files)?;
     }
     let mut spec = ProcessSpec::new("postgres", options.bin_dir.join("postgres"), &options.log)
-        .args(["-D".into(), cluster.data().into_os_string()]);
+        .args(["-D".into(), cluster.data_dir().into_os_string()]);
     for setting in settings(options, port) {
         spec = spec.args(["-c".to_owned(), setting]);
     }
-    spec.dir = Some(cluster.data());
+    spec.dir = Some(cluster.data_dir());
     spec.account = cluster.account;
     spec.ready = |line| line.contains(READY);
-    let mut process = Process::spawn(spec).await?;
-    process.ready(options.deadline).await?;
+    let mut process = ChildProcess::spawn(spec).await?;
+    process.wait_until_ready(options.deadline).await?;
     connect(&cluster.password, port).await?.close().await?;
     Ok(process)
 }
@@ -300,11 +302,11 @@ fn settings(options: &PgOptions, port: u16) -> Vec<String> {
 }
 
 async fn connect(password: &str, port: u16) -> Result<PgConnection, LocalError> {
-    let options: PgConnectOptions = url(password, port, "postgres").parse()?;
+    let options: PgConnectOptions = database_url(password, port, "postgres").parse()?;
     Ok(options.connect().await?)
 }
 
-fn url(password: &str, port: u16, database: &str) -> String {
+fn database_url(password: &str, port: u16, database: &str) -> String {
     format!("postgres://{SUPERUSER}:{password}@127.0.0.1:{port}/{database}")
 }
 

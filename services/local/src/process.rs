@@ -4,7 +4,7 @@
 //! went. The kernel's parent is the *thread* that spawned, so every child is spawned by one thread
 //! that lives as long as this program (`SPAWNER`): threads of an async runtime come and go.
 //!
-//! A child is reaped only when its [`Process`] is dropped or restarted. Until then its id, and that of
+//! A child is reaped only when its [`ChildProcess`] is dropped or restarted. Until then its id, and that of
 //! its process group, belong to nobody else, so a signal can never reach a stranger.
 
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 use crate::error::LocalError;
 use crate::log::{self, LogFile};
-use crate::placement::Account;
+use crate::placement::UnixAccount;
 
 /// A longer line goes to the log in pieces; no line can fill our memory.
 const LINE_LIMIT_BYTES: u64 = 64 * 1024;
@@ -50,7 +50,7 @@ pub struct ProcessSpec {
     /// Returns true for the line of output that says that the process is ready.
     pub ready: fn(&str) -> bool,
     /// Another user to run as, which only root can ask for.
-    pub(crate) account: Option<Account>,
+    pub(crate) account: Option<UnixAccount>,
     /// True if, started by root, it may do no more than an ordinary user of that id.
     pub unprivileged: bool,
 }
@@ -127,7 +127,7 @@ impl fmt::Display for Exit {
 
 /// A running or ended child. Dropping it kills its process group and reaps it.
 #[derive(Debug)]
-pub struct Process {
+pub struct ChildProcess {
     name: String,
     log: PathBuf,
     pid: Pid,
@@ -138,8 +138,8 @@ pub struct Process {
     ready: Option<oneshot::Receiver<String>>,
 }
 
-impl Process {
-    /// Starts it; [`Process::ready`] then waits until it is of use.
+impl ChildProcess {
+    /// Starts it; [`ChildProcess::wait_until_ready`] then waits until it is of use.
     pub async fn spawn(spec: ProcessSpec) -> Result<Self, LocalError> {
         if !spec.program.is_file() {
             return Err(LocalError::MissingProgram { program: spec.program });
@@ -156,12 +156,12 @@ impl Process {
             })?;
         let pid = Pid::from_child(&child);
         let (exit_sender, exit) = watch::channel(None);
-        let waiter = named_thread("wait", move || {
+        let waiter = spawn_named_thread("wait", move || {
             exit_sender.send_replace(Some(wait_without_reaping(pid)));
         })
         .map_err(failed)?;
         let (ready_sender, ready) = oneshot::channel();
-        named_thread("log", move || {
+        spawn_named_thread("log", move || {
             copy_output(output, log_file, spec.ready, ready_sender);
         })
         .map_err(failed)?;
@@ -189,7 +189,7 @@ impl Process {
     }
 
     /// Waits for the line that says it is ready, and returns it. To be called once.
-    pub async fn ready(&mut self, deadline: Duration) -> Result<String, LocalError> {
+    pub async fn wait_until_ready(&mut self, deadline: Duration) -> Result<String, LocalError> {
         let (name, log) = (self.name.clone(), self.log.clone());
         let Some(ready) = self.ready.take() else {
             return Ok(String::new());
@@ -198,7 +198,7 @@ impl Process {
             match ready.await {
                 Ok(line) => Ok(line),
                 // Its output ended without the line, which is as good as its end.
-                Err(_) => Err(self.exited().await),
+                Err(_) => Err(self.wait_for_exit().await),
             }
         };
         match timeout(deadline, announced).await {
@@ -214,7 +214,7 @@ impl Process {
     }
 
     /// Waits until it has ended.
-    pub async fn exited(&self) -> Exit {
+    pub async fn wait_for_exit(&self) -> Exit {
         let mut exit = self.exit.clone();
         // The sender lives until it has sent, so an error cannot be seen here.
         exit.wait_for(Option::is_some).await.map_or(Exit::Unknown, |exit| exit.unwrap_or(Exit::Unknown))
@@ -224,7 +224,7 @@ impl Process {
     /// children is for it to have arranged. Returns when it is gone.
     pub async fn kill9(&self) -> Result<Exit, LocalError> {
         self.signal(Signal::KILL);
-        timeout(KILL_DEADLINE, self.exited())
+        timeout(KILL_DEADLINE, self.wait_for_exit())
             .await
             .map_err(|_| LocalError::Unkillable { name: self.name.clone(), deadline: KILL_DEADLINE })
     }
@@ -233,7 +233,7 @@ impl Process {
     pub async fn terminate(&self, grace: Duration) -> Result<Exit, LocalError> {
         self.signal(Signal::TERM);
         self.thaw();
-        if let Ok(exit) = timeout(grace, self.exited()).await {
+        if let Ok(exit) = timeout(grace, self.wait_for_exit()).await {
             return Ok(exit);
         }
         if self.waiter.is_some() {
@@ -277,7 +277,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.reap();
     }
@@ -326,7 +326,7 @@ fn copy_output(output: PipeReader, mut log: LogFile, is_ready: fn(&str) -> bool,
     }
 }
 
-fn named_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+fn spawn_named_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(format!("local-{name}")).stack_size(128 * 1024).spawn(body)
 }
 
@@ -335,7 +335,7 @@ type SpawnJob = (Command, oneshot::Sender<io::Result<Child>>);
 /// The thread that is the parent of every child; see the head of this file.
 static SPAWNER: LazyLock<Option<mpsc::Sender<SpawnJob>>> = LazyLock::new(|| {
     let (sender, jobs) = mpsc::channel::<SpawnJob>();
-    named_thread("spawn", move || {
+    spawn_named_thread("spawn", move || {
         for (mut command, reply) in jobs {
             let _ = reply.send(command.spawn());
         }

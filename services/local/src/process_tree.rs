@@ -27,7 +27,7 @@ pub(crate) fn kill_with_children(parent: Pid) -> Vec<OwnedFd> {
 }
 
 /// Blocks until none of these processes runs, or the deadline has passed; says whether they are gone.
-pub(crate) fn gone(processes: &[OwnedFd], deadline: Duration) -> bool {
+pub(crate) fn wait_until_gone(processes: &[OwnedFd], deadline: Duration) -> bool {
     let end = Instant::now() + deadline;
     processes.iter().all(|process| {
         let left = end.saturating_duration_since(Instant::now());
@@ -39,7 +39,7 @@ pub(crate) fn gone(processes: &[OwnedFd], deadline: Duration) -> bool {
 }
 
 /// Descriptors of the processes whose working directory is this one. Those that have ended have none.
-pub(crate) fn working_in(dir: &Path) -> Vec<OwnedFd> {
+pub(crate) fn processes_working_in(dir: &Path) -> Vec<OwnedFd> {
     let works_here = |pid: &Pid| {
         let cwd = fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
         cwd.is_ok_and(|cwd| cwd == dir)
@@ -56,13 +56,13 @@ fn pids() -> impl Iterator<Item = Pid> {
 fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
     pids().filter(move |pid| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-        stat.is_ok_and(|stat| parent_in(&stat) == Some(parent))
+        stat.is_ok_and(|stat| parse_parent(&stat) == Some(parent))
     })
 }
 
 /// The fourth field of /proc/PID/stat. The second, the program's name, may itself hold spaces and
 /// parentheses, so the fields are counted from its last one.
-fn parent_in(stat: &str) -> Option<Pid> {
+fn parse_parent(stat: &str) -> Option<Pid> {
     let (_, after_name) = stat.rsplit_once(')')?;
     Pid::from_raw(after_name.split_whitespace().nth(1)?.parse().ok()?)
 }
@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn a_parent_is_read_past_any_program_name() {
-        assert_eq!(parent_in("12 (sh) S 7 12 12 0"), Pid::from_raw(7));
-        assert_eq!(parent_in("12 (a b) S 3) R 9 12"), Pid::from_raw(9));
-        assert_eq!(parent_in("12"), None);
+        assert_eq!(parse_parent("12 (sh) S 7 12 12 0"), Pid::from_raw(7));
+        assert_eq!(parse_parent("12 (a b) S 3) R 9 12"), Pid::from_raw(9));
+        assert_eq!(parse_parent("12"), None);
     }
 }

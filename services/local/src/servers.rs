@@ -16,7 +16,7 @@ impl Servers {
     pub async fn start(nats: NatsOptions, postgres: PgOptions) -> Result<Self, LocalError> {
         let (nats, postgres) = tokio::join!(NatsServer::start(nats), Postgres::start(postgres));
         let (nats, postgres) = (nats?, postgres?);
-        let database = postgres.create_kairo("kairo").await?;
+        let database = postgres.create_kairo_database("kairo").await?;
         Ok(Self { nats, postgres, database })
     }
 }

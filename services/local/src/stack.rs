@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::future::{join_all, select_all};
-use kairo_events::{permissions::Identity, subjects};
+use kairo_events::{permissions::NatsIdentity, subjects};
 use tokio::time::timeout;
 
 use crate::announcement::{self, Announcement};
 use crate::database::Database;
 use crate::error::LocalError;
-use crate::process::{Exit, Process, ProcessSpec};
-use crate::users::Users;
+use crate::process::{ChildProcess, Exit, ProcessSpec};
+use crate::users::NatsUsers;
 
 /// Kept from the services unless given to them: our own settings are not theirs, and a key belongs
 /// only where it is used.
@@ -58,7 +58,7 @@ impl Service {
     }
 
     /// Returns its identity on NATS, if it uses NATS.
-    pub fn identity(self) -> Option<Identity> {
+    pub fn identity(self) -> Option<NatsIdentity> {
         let service = match self {
             Self::ModelSim => return None,
             Self::Projector => subjects::Service::Projector,
@@ -68,7 +68,7 @@ impl Service {
             Self::ProcessSupervisor => subjects::Service::ProcessSupervisor,
             Self::Gateway => subjects::Service::Gateway,
         };
-        Some(Identity::Service(service))
+        Some(NatsIdentity::Service(service))
     }
 }
 
@@ -137,16 +137,16 @@ impl ServiceSettings {
 }
 
 /// One process of a service that became ready once. It may have ended since: see
-/// [`Process::exit`] of [`Replica::process`].
+/// [`ChildProcess::exit`] of [`Replica::process`].
 #[derive(Debug)]
 pub struct Replica {
-    process: Process,
+    process: ChildProcess,
     announcement: Announcement,
 }
 
 impl Replica {
     /// Its process: id, exit, log, freeze and thaw.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ChildProcess {
         &self.process
     }
 
@@ -197,7 +197,7 @@ impl Stack {
     }
 
     /// Services started from now on may do no more than an ordinary user, also when root starts them.
-    pub fn unprivileged(&mut self) {
+    pub fn drop_privileges(&mut self) {
         self.options.unprivileged = true;
     }
 
@@ -218,7 +218,7 @@ impl Stack {
     }
 
     /// Has every service started from now on connect to these servers as who it is.
-    pub fn connect(&mut self, url: &str, users: &Users) {
+    pub fn use_nats(&mut self, url: &str, users: &NatsUsers) {
         self.common.env("KAIRO_NATS__URL", url);
         let log_in = |settings: &mut ServiceSettings, identity| {
             users.settings(identity).into_iter().for_each(|(name, value)| _ = settings.env(name, value));
@@ -228,7 +228,7 @@ impl Stack {
                 log_in(self.service(service), identity);
             }
         }
-        log_in(&mut self.provisioner, Identity::Provision);
+        log_in(&mut self.provisioner, NatsIdentity::Provision);
     }
 
     /// Has every service started from now on take servers that encrypt for who they are if this authority vouches for them.
@@ -266,8 +266,8 @@ impl Stack {
         let program = self.options.bin_dir.join(COMMAND);
         let log = self.options.log_dir.join(format!("kairo-{name}.log"));
         let spec = ProcessSpec::new(format!("kairo {name}"), program, log).args(arguments.iter().copied());
-        let process = Process::spawn(self.given(spec, &self.provisioner)).await?;
-        let exit = match timeout(deadline, process.exited()).await {
+        let process = ChildProcess::spawn(self.apply_settings(spec, &self.provisioner)).await?;
+        let exit = match timeout(deadline, process.wait_for_exit()).await {
             Ok(Exit::Code(0)) => return Ok(()),
             Ok(exit) => exit,
             Err(_) => process.kill9().await?,
@@ -294,7 +294,7 @@ impl Stack {
         }
         let mut ready = Vec::new();
         for (service, process) in starting {
-            ready.push((service, self.until_ready(process).await?));
+            ready.push((service, self.wait_until_ready(process).await?));
         }
         for (service, replica) in ready {
             self.replicas.entry(service).or_default().push(replica);
@@ -345,7 +345,7 @@ impl Stack {
     pub async fn restart(&mut self, service: Service, index: usize) -> Result<(), LocalError> {
         self.stop_one(service, index).await?;
         let process = self.spawn(service, index).await?;
-        let started = self.until_ready(process).await?;
+        let started = self.wait_until_ready(process).await?;
         if let Some(replica) = self.replicas.get_mut(&service).and_then(|replicas| replicas.get_mut(index)) {
             *replica = started;
         }
@@ -355,9 +355,11 @@ impl Stack {
     /// Waits until some running replica ends, and says which and how. Waits for ever if none runs.
     pub async fn any_exit(&self) -> (Service, usize, Exit) {
         let running: Vec<_> = self
-            .each()
+            .all_replicas()
             .filter(|(_, _, replica)| replica.process.exit().is_none())
-            .map(|(service, index, replica)| Box::pin(async move { (service, index, replica.process.exited().await) }))
+            .map(|(service, index, replica)| {
+                Box::pin(async move { (service, index, replica.process.wait_for_exit().await) })
+            })
             .collect();
         match running.is_empty() {
             true => std::future::pending().await,
@@ -369,30 +371,30 @@ impl Stack {
     /// than the grace. Nothing runs afterwards, even if this returns an error.
     pub async fn stop(&mut self) -> Result<(), LocalError> {
         let grace = self.options.stop_grace;
-        let stopping = self.each().map(|(_, _, replica)| replica.process.terminate(grace));
+        let stopping = self.all_replicas().map(|(_, _, replica)| replica.process.terminate(grace));
         let outcomes = join_all(stopping).await;
         self.replicas.clear();
         outcomes.into_iter().try_for_each(|outcome| outcome.map(drop))
     }
 
-    fn each(&self) -> impl Iterator<Item = (Service, usize, &Replica)> {
+    fn all_replicas(&self) -> impl Iterator<Item = (Service, usize, &Replica)> {
         self.replicas.iter().flat_map(|(service, replicas)| {
             replicas.iter().enumerate().map(|(index, replica)| (*service, index, replica))
         })
     }
 
-    async fn spawn(&self, service: Service, index: usize) -> Result<Process, LocalError> {
+    async fn spawn(&self, service: Service, index: usize) -> Result<ChildProcess, LocalError> {
         let name = format!("{}-{index}", service.binary());
         let program = self.options.bin_dir.join(service.binary());
         let log = self.options.log_dir.join(format!("{name}.log"));
         let mut spec = ProcessSpec::new(name, program, log);
-        spec.ready = announcement::is_one;
+        spec.ready = announcement::is_announcement;
         spec.unprivileged = self.options.unprivileged;
         let none = ServiceSettings::default();
-        Process::spawn(self.given(spec, self.settings.get(&service).unwrap_or(&none))).await
+        ChildProcess::spawn(self.apply_settings(spec, self.settings.get(&service).unwrap_or(&none))).await
     }
 
-    fn given(&self, mut spec: ProcessSpec, own: &ServiceSettings) -> ProcessSpec {
+    fn apply_settings(&self, mut spec: ProcessSpec, own: &ServiceSettings) -> ProcessSpec {
         spec.env_hidden = HIDDEN.to_vec();
         for settings in [&self.common, own] {
             spec.env.extend(settings.env.iter().cloned());
@@ -401,8 +403,8 @@ impl Stack {
         spec
     }
 
-    async fn until_ready(&self, mut process: Process) -> Result<Replica, LocalError> {
-        let line = process.ready(self.options.ready_deadline).await?;
+    async fn wait_until_ready(&self, mut process: ChildProcess) -> Result<Replica, LocalError> {
+        let line = process.wait_until_ready(self.options.ready_deadline).await?;
         match announcement::parse(&line) {
             Some(announcement) => Ok(Replica { process, announcement }),
             None => Err(LocalError::BadAnnouncement { name: process.name().to_owned(), line }),

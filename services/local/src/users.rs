@@ -8,17 +8,17 @@ use std::{
 
 use kairo_events::{
     ids::Name,
-    permissions::{self, Identity},
+    permissions::{self, NatsIdentity},
 };
 
-use crate::{cluster::kept_secret, error::LocalError};
+use crate::{cluster::load_or_create_secret, error::LocalError};
 
 /// Passwords, each in a file of its own that only its owner can read, and public nkeys beside them.
 #[derive(Clone)]
-pub struct Users {
+pub struct NatsUsers {
     dir: PathBuf,
-    passwords: BTreeMap<Identity, String>,
-    nkeys: Vec<(Identity, String)>,
+    passwords: BTreeMap<NatsIdentity, String>,
+    nkeys: Vec<(NatsIdentity, String)>,
     /// Tool workers by their names, and their passwords.
     workers: BTreeMap<Name, String>,
 }
@@ -40,47 +40,47 @@ impl fmt::Debug for Login {
     }
 }
 
-impl Users {
+impl NatsUsers {
     /// Those of this folder; passwords that are missing are made.
     pub fn in_dir(dir: impl Into<PathBuf>) -> Result<Self, LocalError> {
         let dir = dir.into();
         fs::create_dir_all(&dir).map_err(LocalError::io("cannot create", &dir))?;
         let mut users = Self { dir, passwords: BTreeMap::new(), nkeys: Vec::new(), workers: BTreeMap::new() };
-        for identity in Identity::ALL {
-            users.passwords.insert(identity, kept_secret(&users.password_file(identity))?);
+        for identity in NatsIdentity::ALL {
+            users.passwords.insert(identity, load_or_create_secret(&users.password_file(identity))?);
         }
         Ok(users)
     }
 
     /// Returns the file with the password of an identity; the file has the identity's name.
-    pub fn password_file(&self, identity: Identity) -> PathBuf {
+    pub fn password_file(&self, identity: NatsIdentity) -> PathBuf {
         self.dir.join(identity.name())
     }
 
     /// The password of an identity: not to be shown.
-    pub fn password(&self, identity: Identity) -> &str {
+    pub fn password(&self, identity: NatsIdentity) -> &str {
         self.passwords.get(&identity).map_or("", String::as_str)
     }
 
     /// Lets whoever has the seed of this public nkey be that identity, too.
-    pub fn let_in(&mut self, identity: Identity, nkey: impl Into<String>) {
+    pub fn allow_nkey(&mut self, identity: NatsIdentity, nkey: impl Into<String>) {
         self.nkeys.push((identity, nkey.into()));
     }
 
     /// Lets the user with the password of that identity in no more; its nkeys stay.
-    pub fn shut_out(&mut self, identity: Identity) {
+    pub fn revoke_password(&mut self, identity: NatsIdentity) {
         self.passwords.remove(&identity);
     }
 
     /// Lets the tool worker of this name in; its user's name is `worker-` and that.
-    pub fn let_in_worker(&mut self, worker: &Name) -> Result<(), LocalError> {
-        let password = kept_secret(&self.dir.join(worker_user(worker)))?;
+    pub fn add_worker(&mut self, worker: &Name) -> Result<(), LocalError> {
+        let password = load_or_create_secret(&self.dir.join(worker_user(worker)))?;
         self.workers.insert(worker.clone(), password);
         Ok(())
     }
 
     /// The user and the password of a tool worker that was let in: not to be shown.
-    pub fn worker(&self, worker: &Name) -> Option<(String, &str)> {
+    pub fn worker_login(&self, worker: &Name) -> Option<(String, &str)> {
         self.workers.get(worker).map(|password| (worker_user(worker), password.as_str()))
     }
 
@@ -98,16 +98,17 @@ impl Users {
             let (user, variable) = (identity.name(), identity.permissions_variable());
             (*identity, format!("{{ user: \"{user}\", password: \"{password}\", permissions: ${variable} }}"))
         });
-        let nkeys = self.nkeys.iter().map(|(identity, nkey)| (*identity, permissions::rendered_nkey(nkey, *identity)));
+        let nkeys =
+            self.nkeys.iter().map(|(identity, nkey)| (*identity, permissions::render_nkey_user(nkey, *identity)));
         let workers = self.workers.iter().map(|(worker, password)| {
-            let (user, permissions) = (worker_user(worker), permissions::rendered_of_worker(worker));
+            let (user, permissions) = (worker_user(worker), permissions::render_worker(worker));
             format!("{{ user: \"{user}\", password: \"{password}\", permissions: {permissions} }}")
         });
-        permissions::rendered() + &permissions::rendered_accounts(passwords.chain(nkeys), workers)
+        permissions::render_all() + &permissions::render_accounts(passwords.chain(nkeys), workers)
     }
 
     /// Returns the settings that tell a service its identity; the password stays in its file.
-    pub fn settings(&self, identity: Identity) -> [(String, String); 2] {
+    pub fn settings(&self, identity: NatsIdentity) -> [(String, String); 2] {
         let file = absolute(&self.password_file(identity));
         [
             ("KAIRO_NATS__USER".to_owned(), identity.name().to_owned()),
@@ -116,7 +117,7 @@ impl Users {
     }
 }
 
-impl fmt::Debug for Users {
+impl fmt::Debug for NatsUsers {
     /// Without the passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Users").field("dir", &self.dir).field("nkeys", &self.nkeys).finish_non_exhaustive()
@@ -141,8 +142,8 @@ mod tests {
     #[test]
     fn passwords_are_made_once_and_for_their_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let (one, again) = (Users::in_dir(dir.path()).unwrap(), Users::in_dir(dir.path()).unwrap());
-        for identity in Identity::ALL {
+        let (one, again) = (NatsUsers::in_dir(dir.path()).unwrap(), NatsUsers::in_dir(dir.path()).unwrap());
+        for identity in NatsIdentity::ALL {
             let password = one.password(identity);
             assert!(password.len() >= 32 && password == again.password(identity));
             let mode = fs::metadata(one.password_file(identity)).unwrap().permissions().mode();

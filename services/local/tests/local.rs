@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kairo_local::{
-    Exit, LocalError, NatsServer, PgOptions, Postgres, Process, ProcessSpec, Service, Stack, StackOptions, Tools,
+    ChildProcess, Exit, LocalError, NatsServer, PgOptions, Postgres, ProcessSpec, Service, Stack, StackOptions, Tools,
 };
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -215,8 +215,8 @@ async fn a_child_dies_with_a_parent_that_was_killed() {
         .args(["--exact", "parent_of_a_lock_holder", "--ignored", "--nocapture"]);
     parent.env = vec![(HOLDER_DIR.into(), dir.path().display().to_string())];
     parent.ready = |line| line.contains("child is ready");
-    let mut parent = Process::spawn(parent).await.unwrap();
-    parent.ready(DEADLINE).await.unwrap();
+    let mut parent = ChildProcess::spawn(parent).await.unwrap();
+    parent.wait_until_ready(DEADLINE).await.unwrap();
 
     let lock = File::open(dir.path().join("lock")).unwrap();
     assert!(lock.try_lock().is_err(), "the child holds it");
@@ -234,8 +234,8 @@ async fn parent_of_a_lock_holder() {
         .args(["--no-fork".into(), dir.join("lock").into_os_string()])
         .args(["/bin/sh", "-c", "echo holding; exec sleep 1000"]);
     child.ready = |line| line.contains("holding");
-    let mut child = Process::spawn(child).await.unwrap();
-    child.ready(DEADLINE).await.unwrap();
+    let mut child = ChildProcess::spawn(child).await.unwrap();
+    child.wait_until_ready(DEADLINE).await.unwrap();
     println!("child is ready");
-    child.exited().await;
+    child.wait_for_exit().await;
 }

@@ -20,11 +20,11 @@ const REMEMBERED: usize = 64;
 
 /// The calls of all that is under way, by correlation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallBounds(BTreeMap<Uuid, Counted>);
+pub struct CallBounds(BTreeMap<Uuid, CallBudget>);
 
 /// The calls for the sake of one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counted {
+struct CallBudget {
     /// Made, or given to others.
     spent: u64,
     /// Given by those who ask.
@@ -57,7 +57,7 @@ impl CallBounds {
     }
 
     /// Another agent is given calls.
-    pub(super) fn hand_over(&mut self, correlation: Uuid, calls: u64, at: u64) {
+    pub(super) fn allot_to_agent(&mut self, correlation: Uuid, calls: u64, at: u64) {
         self.spend(correlation, calls, at);
         if let Some(counted) = self.0.get_mut(&correlation) {
             counted.is_shared = true;
@@ -65,16 +65,17 @@ impl CallBounds {
     }
 
     /// Another agent did not need them.
-    pub(super) fn take_back(&mut self, correlation: Uuid, calls: u64) {
+    pub(super) fn reclaim_unused(&mut self, correlation: Uuid, calls: u64) {
         if let Some(counted) = self.0.get_mut(&correlation) {
             counted.spent = counted.spent.saturating_sub(calls);
         }
     }
 
     /// Another agent gives calls with what it asks for.
-    pub(super) fn receive(&mut self, correlation: Uuid, calls: u64, at: u64) {
+    pub(super) fn receive_allotment(&mut self, correlation: Uuid, calls: u64, at: u64) {
         if calls > 0 {
-            let counted = self.0.entry(correlation).or_insert_with(|| Counted { is_asked: true, ..Counted::default() });
+            let counted =
+                self.0.entry(correlation).or_insert_with(|| CallBudget { is_asked: true, ..CallBudget::default() });
             counted.allotted = counted.allotted.saturating_add(calls);
             (counted.is_shared, counted.touched) = (true, at);
         }
@@ -88,7 +89,7 @@ impl CallBounds {
     }
 
     /// Forgets what is over.
-    fn forget(&mut self, is_open: impl Fn(Uuid) -> bool) {
+    fn forget_finished(&mut self, is_open: impl Fn(Uuid) -> bool) {
         self.0.retain(|correlation, counted| counted.is_shared || is_open(*correlation));
         while self.0.len() > REMEMBERED {
             let over = self.0.iter().filter(|(correlation, _)| !is_open(**correlation));
@@ -107,19 +108,19 @@ impl Profile {
 
 impl AgentState {
     /// Returns true if another turn or task than these is open or queued with this correlation.
-    pub(super) fn is_under_way_but(&self, correlation: Uuid, turn: Uuid, task: Option<Uuid>) -> bool {
+    pub(super) fn has_other_open_work(&self, correlation: Uuid, turn: Uuid, task: Option<Uuid>) -> bool {
         self.turns.iter().any(|(id, open)| *id != turn && open.correlation == correlation)
             || self.tasks.open.values().any(|open| Some(open.id) != task && open.correlation() == correlation)
     }
 
     /// The chain of events that a decision belongs to: of the turn that is due or, of a task that it starts, of that.
-    pub(super) fn decided_for(&self, due: Option<Uuid>, started: Option<&DecidedEvent>) -> Option<Uuid> {
+    pub(super) fn decision_correlation(&self, due: Option<Uuid>, started: Option<&DecidedEvent>) -> Option<Uuid> {
         let of_turn = due.and_then(|id| self.turns.get(&id)).map(|turn| turn.correlation);
         of_turn.or_else(|| started?.correlation_id.parse().ok())
     }
 
     /// Counts the calls of a decision.
-    pub(super) fn count_calls(&mut self, correlation: Option<Uuid>, at: u64, decision: &AgentDecision) {
+    pub(super) fn count_model_calls(&mut self, correlation: Option<Uuid>, at: u64, decision: &AgentDecision) {
         if let Some(correlation) = correlation {
             let calls = u64::try_from(decision.completions.len()).unwrap_or(u64::MAX);
             self.call_bounds.spend(correlation, calls, at);
@@ -127,13 +128,13 @@ impl AgentState {
     }
 
     /// After each decision.
-    pub(super) fn forget_calls(&mut self) {
+    pub(super) fn forget_finished_calls(&mut self) {
         if self.call_bounds.is_nothing() {
             return;
         }
         let of_turns = self.turns.values().map(|turn| turn.correlation);
         let open: BTreeSet<Uuid> = of_turns.chain(self.tasks.open.values().map(Task::correlation)).collect();
-        self.call_bounds.forget(|correlation| open.contains(&correlation));
+        self.call_bounds.forget_finished(|correlation| open.contains(&correlation));
     }
 }
 
@@ -161,7 +162,7 @@ mod tests {
                     let back = left(&agents, asked).min(share);
                     let (asked, asker): (usize, usize) = (asked, asker);
                     agents[asked].return_to_asker(message, back);
-                    agents[asker].take_back(message, back);
+                    agents[asker].reclaim_unused(message, back);
                     continue;
                 }
                 let share = calls.min(left(&agents, one));
@@ -171,8 +172,8 @@ mod tests {
                         made += share;
                     }
                     false if share > 0 => {
-                        agents[one].hand_over(message, share, 3);
-                        agents[other].receive(message, share, 4);
+                        agents[one].allot_to_agent(message, share, 3);
+                        agents[other].receive_allotment(message, share, 4);
                         given.push((one, other, share));
                     }
                     false => {}
@@ -186,14 +187,14 @@ mod tests {
     fn what_is_over_is_forgotten_and_what_others_had_to_do_with_is_remembered_for_a_while() {
         let mut bounds = CallBounds::default();
         bounds.spend(Uuid::from_u128(1), 1, 1);
-        bounds.hand_over(Uuid::from_u128(2), 1, 2);
+        bounds.allot_to_agent(Uuid::from_u128(2), 1, 2);
         bounds.spend(Uuid::from_u128(3), 1, 3);
-        bounds.forget(|id| id == Uuid::from_u128(3));
+        bounds.forget_finished(|id| id == Uuid::from_u128(3));
         assert_eq!(bounds.0.keys().map(|id| id.as_u128()).collect::<Vec<_>>(), [2, 3]);
         for at in 4..200 {
-            bounds.receive(Uuid::from_u128(at), 5, u64::try_from(at).unwrap());
+            bounds.receive_allotment(Uuid::from_u128(at), 5, u64::try_from(at).unwrap());
         }
-        bounds.forget(|id| id == Uuid::from_u128(3));
+        bounds.forget_finished(|id| id == Uuid::from_u128(3));
         assert_eq!(bounds.0.len(), REMEMBERED);
         assert!(bounds.0.contains_key(&Uuid::from_u128(3)) && bounds.0.contains_key(&Uuid::from_u128(199)));
     }

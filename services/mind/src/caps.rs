@@ -1,14 +1,14 @@
 //! Caps on an agent's spending on models, and the spending so far. Built from the log.
 
 use jiff::{Timestamp, civil::Date};
-use kairo_events::prices::{Cost, spendable};
+use kairo_events::prices::{TokenCost, parse_budget};
 use kairo_proto::v1::{self, AgentDecision};
 use serde::{Deserialize, Serialize};
 
 use super::{
     prices::PriceList,
     state::{AgentState, Profile},
-    team::{Amount, tokens},
+    team::{Amount, completion_tokens},
 };
 
 /// As `AgentFailed.kind`.
@@ -39,7 +39,7 @@ pub struct Spending {
 
 /// A cap that allows no further call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct ReachedCap {
     /// As in `AgentFailed.kind`.
     pub kind: &'static str,
     /// In words, for people: which cap, the numbers, and what can be done.
@@ -49,14 +49,14 @@ pub struct Reached {
 }
 
 impl Caps {
-    pub(super) fn of(caps: Option<&v1::Caps>) -> Self {
+    pub(super) fn from_proto(caps: Option<&v1::Caps>) -> Self {
         let Some(caps) = caps else { return Self::default() };
         let some = |tokens: u64| (tokens > 0).then_some(tokens);
         Self {
             tokens_per_day: some(caps.tokens_per_day),
             tokens_in_total: some(caps.tokens_in_total),
-            cost_per_day: spendable(&caps.cost_per_day),
-            cost_in_total: spendable(&caps.cost_in_total),
+            cost_per_day: parse_budget(&caps.cost_per_day),
+            cost_in_total: parse_budget(&caps.cost_in_total),
             since: caps.since.clone(),
         }
     }
@@ -79,7 +79,7 @@ impl Spending {
 
     /// Returns the spending that counts for a call on this day. An input may be of an earlier day than the last
     /// spending.
-    fn on(&self, day: Date) -> Amount {
+    fn amount_on(&self, day: Date) -> Amount {
         if self.day >= Some(day) { self.on_day } else { Amount::default() }
     }
 
@@ -95,18 +95,18 @@ impl Spending {
 
 impl Profile {
     /// The cap that allows no further call, at this time, where `more` was spent beyond what is folded.
-    pub fn reached_cap(&self, spent: &Spending, more: Amount, now: Timestamp) -> Option<Reached> {
+    pub fn reached_cap(&self, spent: &Spending, more: Amount, now: Timestamp) -> Option<ReachedCap> {
         let caps = &self.caps;
-        let (on_day, in_total) = (spent.on(self.day_of(now)).plus(more), spent.in_total.plus(more));
+        let (on_day, in_total) = (spent.amount_on(self.day_of(now)).plus(more), spent.in_total.plus(more));
         let next = self.next_day(now);
         let until = || Some(next);
         let again = format!("at {next} ({})", self.time_zone);
         let reached = |name: &str, what: String, until: Option<Timestamp>| {
             let text = match until {
-                Some(_) => format!("{what}; it begins anew {again}, or {}", raising(name)),
-                None => format!("{what}; it goes on when {}", raising(name)),
+                Some(_) => format!("{what}; it begins anew {again}, or {}", raise_hint(name)),
+                None => format!("{what}; it goes on when {}", raise_hint(name)),
             };
-            Some(Reached { kind: CAP_REACHED, text, until })
+            Some(ReachedCap { kind: CAP_REACHED, text, until })
         };
         if let Some(most) = caps.tokens_per_day.filter(|most| on_day.tokens >= *most) {
             let what = format!("this agent may use {most} tokens a day, and {} are used", on_day.tokens);
@@ -129,19 +129,19 @@ impl Profile {
 
     /// Returns the reason no model of this tier may be called: the cost is bounded, and a model of the tier has no
     /// price.
-    pub fn unknown_cost(&self, prices: &PriceList, tier: &str) -> Option<Reached> {
-        let model = prices.unpriced(tier).filter(|_| self.caps.bounds_money())?;
+    pub fn unknown_cost(&self, prices: &PriceList, tier: &str) -> Option<ReachedCap> {
+        let model = prices.unpriced_model(tier).filter(|_| self.caps.bounds_money())?;
         let text = format!(
             "this agent may spend a bounded amount of money, and the model {model} has no price: whoever runs Kairo sets \
              models.{tier}.price or models.fallback_price, or an administrator takes caps.cost_per_day and \
              caps.cost_in_total off the agent"
         );
-        Some(Reached { kind: CAP_REACHED, text, until: None })
+        Some(ReachedCap { kind: CAP_REACHED, text, until: None })
     }
 }
 
 /// Builds the text that says who can raise a cap, and how.
-fn raising(name: &str) -> String {
+fn raise_hint(name: &str) -> String {
     format!("an administrator raises caps.{name} of the agent (POST /v1/agents, kairo agents define)")
 }
 
@@ -155,24 +155,24 @@ impl Amount {
                 self.unpriced
             ));
         }
-        let [spent, may] = [self.cost, most].map(|units| Cost::of_units(units).to_string());
+        let [spent, may] = [self.cost, most].map(|units| TokenCost::of_units(units).to_string());
         (self.cost >= most).then(|| format!("{spent} of {may} is spent"))
     }
 }
 
 impl AgentState {
     /// Takes in what a decision took, of an agent that has caps.
-    pub(super) fn spend_of_caps(&mut self, at: Timestamp, decision: &AgentDecision) {
+    pub(super) fn count_capped_spending(&mut self, at: Timestamp, decision: &AgentDecision) {
         let Some(profile) = self.profile.as_ref().filter(|profile| !profile.caps.is_nothing()) else { return };
         let given_up = decision.given_up.iter().map(|call| call.input_tokens.saturating_add(call.output_tokens));
-        let tokens = given_up.fold(tokens(&decision.completions), u64::saturating_add);
-        let amount = Amount { tokens, ..Amount::of_money(decision) };
+        let tokens = given_up.fold(completion_tokens(&decision.completions), u64::saturating_add);
+        let amount = Amount { tokens, ..Amount::cost_of(decision) };
         let day = profile.day_of(at);
         self.spending.add(day, amount);
     }
 
     /// Of an agent whose caps are counted from another time on, or that has none, nothing is spent.
-    pub(super) fn caps_defined(&mut self, before: Option<&Caps>) {
+    pub(super) fn reset_spending_for_new_caps(&mut self, before: Option<&Caps>) {
         let caps = self.profile.as_ref().map(|profile| &profile.caps);
         let is_same = caps.zip(before).is_some_and(|(now, before)| now.since == before.since);
         if !is_same || caps.is_none_or(Caps::is_nothing) {

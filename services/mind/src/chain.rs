@@ -1,6 +1,6 @@
 //! Chains: the steps a plan compiles to, and how far one is.
 //!
-//! * [`format`]: reading the seed's form, `[{"event", "params"}, "bare.name", [in, parallel]]`
+//! * [`mod@format`]: reading the seed's form, `[{"event", "params"}, "bare.name", [in, parallel]]`
 //! * [`references`]: `{tools.now.result}` in parameters, and filling them in
 //! * [`check`]: what is wrong with a chain before it runs
 
@@ -23,7 +23,7 @@ pub const RESULT_BYTES: usize = 192 * 1024;
 
 /// A step as it was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct StepSpec {
     /// Steps of a group run at once, groups one after another.
     pub group: u32,
     /// The tool, or [`THINK`].
@@ -69,7 +69,7 @@ pub enum Origin {
 /// A step on its way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRun {
-    pub step: Step,
+    pub step: StepSpec,
     pub state: StepState,
     /// The id by which the model knows the call; empty where no model made it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -120,7 +120,7 @@ pub enum StepState {
 
 /// The next move of a chain.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Move {
+pub enum ChainMove {
     /// Something runs; its end is the next move.
     Wait,
     /// These steps start, at once.
@@ -139,7 +139,7 @@ impl Origin {
     }
 
     /// As events say it.
-    pub fn word(self) -> ChainOrigin {
+    pub fn to_word(self) -> ChainOrigin {
         match self {
             Self::Plan => ChainOrigin::Plan,
             Self::Calls => ChainOrigin::Calls,
@@ -150,7 +150,7 @@ impl Origin {
         }
     }
 
-    pub fn of(word: &ChainOrigin) -> Self {
+    pub fn from_word(word: &ChainOrigin) -> Self {
         match word {
             ChainOrigin::Calls => Self::Calls,
             ChainOrigin::Task => Self::Task,
@@ -165,31 +165,31 @@ impl Origin {
 impl Chain {
     /// After a step that failed or was stopped, the next thinking step sees it; what stands between is passed over. Of calls that a
     /// model made at once none depends on another.
-    pub fn next(&self) -> Move {
+    pub fn next_move(&self) -> ChainMove {
         if self.steps.iter().any(|step| step.state.is_under_way()) {
             let ruled = |step: &StepRun| matches!(step.state, StepState::Approved { .. } | StepState::Rejected { .. });
-            let ruled = self.positions(ruled);
-            return if ruled.is_empty() { Move::Wait } else { Move::Start(ruled) };
+            let ruled = self.step_indices(ruled);
+            return if ruled.is_empty() { ChainMove::Wait } else { ChainMove::Start(ruled) };
         }
-        let (went_wrong, thought) = (self.went_wrong(), self.thought());
+        let (went_wrong, thought) = (self.has_unseen_failure(), self.last_thought_group());
         let may_start = |run: &StepRun| {
             run.state == StepState::Pending
                 && thought.is_none_or(|group| run.step.group > group)
                 && (!went_wrong || self.origin == Origin::Calls || run.step.event == THINK)
         };
-        let Some(first) = self.steps.iter().find(|run| may_start(run)) else { return Move::End };
-        Move::Start(self.positions(|run| run.step.group == first.step.group && may_start(run)))
+        let Some(first) = self.steps.iter().find(|run| may_start(run)) else { return ChainMove::End };
+        ChainMove::Start(self.step_indices(|run| run.step.group == first.step.group && may_start(run)))
     }
 
     /// Returns true if a step failed and no thinking step has seen it yet.
-    pub fn went_wrong(&self) -> bool {
-        self.failure().is_some()
+    pub fn has_unseen_failure(&self) -> bool {
+        self.unseen_failure().is_some()
     }
 
     /// Returns the first step that failed or was stopped and that no thinking step has seen yet, with the reason.
-    pub fn failure(&self) -> Option<(&StepRun, &str)> {
+    pub fn unseen_failure(&self) -> Option<(&StepRun, &str)> {
         // A thought of the same group began when it did.
-        let thought = self.thought();
+        let thought = self.last_thought_group();
         let unseen = self.steps.iter().filter(|run| thought.is_none_or(|group| run.step.group >= group));
         unseen.into_iter().find_map(|run| match &run.state {
             StepState::Failed { reason } | StepState::Stopped { reason } => Some((run, reason.as_str())),
@@ -198,24 +198,24 @@ impl Chain {
     }
 
     /// The group of the last thinking step that is done.
-    fn thought(&self) -> Option<u32> {
+    fn last_thought_group(&self) -> Option<u32> {
         let thoughts = self.steps.iter().filter(|run| run.step.event == THINK && run.state.is_done());
         thoughts.map(|run| run.step.group).max()
     }
 
     /// Results as references of a step of this group see them: of the steps of earlier groups, none where there is none.
-    pub fn results_before(&self, group: u32) -> Vec<references::Outcome<'_>> {
+    pub fn outcomes_before(&self, group: u32) -> Vec<references::StepOutcome<'_>> {
         let earlier = self.steps.iter().filter(|run| run.step.group < group);
-        earlier.map(|run| references::Outcome { event: &run.step.event, result: run.state.result() }).collect()
+        earlier.map(|run| references::StepOutcome { event: &run.step.event, result: run.state.result() }).collect()
     }
 
     /// Bytes its results take.
-    pub fn bytes(&self) -> usize {
+    pub fn result_bytes(&self) -> usize {
         self.steps.iter().filter_map(|run| run.state.result()).map(|result| result.to_string().len()).sum()
     }
 
     /// Bytes it takes in all, nearly: parameters, results, what waits for consent and what triggered it.
-    pub fn size(&self) -> usize {
+    pub fn total_bytes(&self) -> usize {
         let of_step = |run: &StepRun| {
             let state = match &run.state {
                 StepState::Asked { arguments, .. } | StepState::Approved { arguments, .. } => arguments.len(),
@@ -226,7 +226,7 @@ impl Chain {
         self.data.to_string().len() + self.steps.iter().map(of_step).sum::<usize>()
     }
 
-    fn positions(&self, which: impl Fn(&StepRun) -> bool) -> Vec<usize> {
+    fn step_indices(&self, which: impl Fn(&StepRun) -> bool) -> Vec<usize> {
         self.steps.iter().enumerate().filter(|(_, step)| which(step)).map(|(at, _)| at).collect()
     }
 }

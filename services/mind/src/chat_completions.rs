@@ -8,7 +8,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    request::{AnswerSchema, Message, ModelRequest, Tool, ToolCall, ToolChoice, add_line, in_place_of, short_id},
+    request::{
+        AnswerSchema, ModelRequest, PromptMessage, Tool, ToolCall, ToolChoice, add_line, describe_omitted_part,
+        short_call_id,
+    },
     schema,
 };
 
@@ -21,7 +24,7 @@ const DIGEST_CHARS: usize = 9;
 
 /// The form in which one part of a request is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shown {
+pub enum ShownPart {
     /// The part's bytes, in base64.
     Data { media_type: String, base64: String },
     /// A text in place of the part, with the reason.
@@ -30,17 +33,17 @@ pub enum Shown {
 
 /// The fields of a request that come from the model's configuration, and the known limits of its endpoint.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<'r> {
+pub struct RequestSettings<'r> {
     pub model: &'r str,
     pub stream: bool,
     /// 0 for the endpoint's own limit.
     pub max_output_tokens: u32,
-    pub takes: Takes,
+    pub takes: EndpointFeatures,
 }
 
 /// The features an endpoint accepts. Most accept all; a feature that one refuses is left out or sent in another form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Takes {
+pub struct EndpointFeatures {
     pub response_format: ResponseFormat,
     /// True if a system message is accepted; otherwise its text precedes the user's first message, as with Gemma 2.
     pub system_message: bool,
@@ -64,7 +67,7 @@ pub enum ResponseFormat {
     None,
 }
 
-impl Default for Takes {
+impl Default for EndpointFeatures {
     fn default() -> Self {
         Self { response_format: ResponseFormat::JsonSchema, system_message: true, parallel_calls: true, call_ids: true }
     }
@@ -72,17 +75,17 @@ impl Default for Takes {
 
 /// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
 #[derive(Serialize)]
-pub struct Body<'r> {
+pub struct RequestBody<'r> {
     model: &'r str,
-    messages: Vec<Said<'r>>,
+    messages: Vec<CompletionMessage<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'r RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice>,
+    tool_choice: Option<WireToolChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Format<'r>>,
+    response_format: Option<WireResponseFormat<'r>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -92,23 +95,23 @@ pub struct Body<'r> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Choice {
+enum WireToolChoice {
     Word(&'static str),
     Function {
         #[serde(rename = "type")]
         kind: &'static str,
-        function: Named,
+        function: NamedFunction,
     },
 }
 
 #[derive(Serialize)]
-struct Named {
+struct NamedFunction {
     name: String,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'r> {
+enum WireResponseFormat<'r> {
     JsonObject,
     JsonSchema { json_schema: JsonSchema<'r> },
 }
@@ -127,17 +130,17 @@ struct StreamOptions {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum Said<'r> {
+enum CompletionMessage<'r> {
     System {
         content: &'r str,
     },
     User {
-        content: Content<'r>,
+        content: WireContent<'r>,
     },
     Assistant {
         content: Option<&'r str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Called<'r>>,
+        tool_calls: Vec<WireToolCall<'r>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_details: Option<&'r RawValue>,
         #[serde(flatten)]
@@ -151,14 +154,14 @@ enum Said<'r> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'r> {
+enum WireContent<'r> {
     Text(Cow<'r, str>),
-    Pieces(Vec<Piece<'r>>),
+    Pieces(Vec<ContentPiece<'r>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece<'r> {
+enum ContentPiece<'r> {
     Text { text: Cow<'r, str> },
     ImageUrl { image_url: DataUrl },
     VideoUrl { video_url: DataUrl },
@@ -178,15 +181,15 @@ struct InputAudio<'r> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
-struct Called<'r> {
+struct WireToolCall<'r> {
     id: Cow<'r, str>,
-    function: Arguments<'r>,
+    function: FunctionArguments<'r>,
     #[serde(flatten)]
     passed_back: Map<String, Value>,
 }
 
 #[derive(Serialize)]
-struct Arguments<'r> {
+struct FunctionArguments<'r> {
     name: String,
     arguments: &'r str,
 }
@@ -194,153 +197,178 @@ struct Arguments<'r> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
 pub struct WireTool<'r> {
-    function: Signature<'r>,
+    function: FunctionSignature<'r>,
 }
 
 #[derive(Serialize)]
-struct Signature<'r> {
+struct FunctionSignature<'r> {
     name: String,
     description: Cow<'r, str>,
     parameters: Value,
 }
 
 /// Builds the body sent to the endpoint. `shown` holds the form of each of the request's parts, in their order.
-pub fn request<'r>(
+pub fn build_body<'r>(
     request: &'r ModelRequest,
     tools: &'r RawValue,
-    shown: &'r [Shown],
-    settings: Settings<'r>,
-) -> Body<'r> {
-    let Settings { model, stream, max_output_tokens, takes } = settings;
+    shown: &'r [ShownPart],
+    settings: RequestSettings<'r>,
+) -> RequestBody<'r> {
+    let RequestSettings { model, stream, max_output_tokens, takes } = settings;
     let tools = (!request.tools.is_empty()).then_some(tools);
-    Body {
+    RequestBody {
         model,
-        messages: messages(&request.messages, &mut shown.iter(), takes),
+        messages: completion_messages(&request.messages, &mut shown.iter(), takes),
         tools,
-        tool_choice: tools.and_then(|_| choice(&request.tool_choice)),
+        tool_choice: tools.and_then(|_| wire_tool_choice(&request.tool_choice)),
         parallel_tool_calls: tools.filter(|_| !takes.parallel_calls).map(|_| false),
-        response_format: request.answer_schema.as_ref().and_then(|schema| format(schema, takes.response_format)),
+        response_format: request
+            .answer_schema
+            .as_ref()
+            .and_then(|schema| wire_response_format(schema, takes.response_format)),
         stream,
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
         max_completion_tokens: (max_output_tokens > 0).then_some(max_output_tokens),
     }
 }
 
-fn choice(choice: &ToolChoice) -> Option<Choice> {
+fn wire_tool_choice(choice: &ToolChoice) -> Option<WireToolChoice> {
     match choice {
         ToolChoice::Free => None,
-        ToolChoice::None => Some(Choice::Word("none")),
-        ToolChoice::Required => Some(Choice::Word("required")),
-        ToolChoice::Named(tool) => Some(Choice::Function { kind: "function", function: Named { name: to_wire(tool) } }),
-    }
-}
-
-fn format(schema: &AnswerSchema, takes: ResponseFormat) -> Option<Format<'_>> {
-    let AnswerSchema { name, schema, is_strict } = schema;
-    match takes {
-        ResponseFormat::None => None,
-        ResponseFormat::JsonObject => Some(Format::JsonObject),
-        ResponseFormat::JsonSchema => {
-            let schema = serde_json::from_str(schema).ok()?;
-            Some(Format::JsonSchema { json_schema: JsonSchema { name, schema, strict: *is_strict } })
+        ToolChoice::None => Some(WireToolChoice::Word("none")),
+        ToolChoice::Required => Some(WireToolChoice::Word("required")),
+        ToolChoice::Named(tool) => {
+            Some(WireToolChoice::Function { kind: "function", function: NamedFunction { name: to_wire_name(tool) } })
         }
     }
 }
 
-fn messages<'r>(messages: &'r [Message], shown: &mut Iter<'r, Shown>, takes: Takes) -> Vec<Said<'r>> {
+fn wire_response_format(schema: &AnswerSchema, takes: ResponseFormat) -> Option<WireResponseFormat<'_>> {
+    let AnswerSchema { name, schema, is_strict } = schema;
+    match takes {
+        ResponseFormat::None => None,
+        ResponseFormat::JsonObject => Some(WireResponseFormat::JsonObject),
+        ResponseFormat::JsonSchema => {
+            let schema = serde_json::from_str(schema).ok()?;
+            Some(WireResponseFormat::JsonSchema { json_schema: JsonSchema { name, schema, strict: *is_strict } })
+        }
+    }
+}
+
+fn completion_messages<'r>(
+    messages: &'r [PromptMessage],
+    shown: &mut Iter<'r, ShownPart>,
+    takes: EndpointFeatures,
+) -> Vec<CompletionMessage<'r>> {
     let mut said_all = Vec::with_capacity(messages.len());
     let rest = match messages {
-        [Message::System { text: system }, Message::User { text, parts }, rest @ ..] if !takes.system_message => {
-            let first = content(Cow::Owned(format!("{system}\n\n{text}")), parts, shown);
-            said_all.push(Said::User { content: first });
+        [PromptMessage::System { text: system }, PromptMessage::User { text, parts }, rest @ ..]
+            if !takes.system_message =>
+        {
+            let first = wire_content(Cow::Owned(format!("{system}\n\n{text}")), parts, shown);
+            said_all.push(CompletionMessage::User { content: first });
             rest
         }
         messages => messages,
     };
     for (at, message) in rest.iter().enumerate() {
         match message {
-            Message::Assistant { calls, .. } if calls.len() > 1 && !takes.parallel_calls => {
+            PromptMessage::Assistant { calls, .. } if calls.len() > 1 && !takes.parallel_calls => {
                 let results = rest.get(at + 1..).unwrap_or_default();
-                said_all.extend(one_by_one(message, results, takes));
+                said_all.extend(split_calls(message, results, takes));
             }
-            Message::Tool { .. } if !takes.parallel_calls && is_one_of_several(rest, at) => {}
-            message => said_all.push(said(message, shown, takes)),
+            PromptMessage::Tool { .. } if !takes.parallel_calls && is_one_of_several(rest, at) => {}
+            message => said_all.push(completion_message(message, shown, takes)),
         }
     }
     said_all
 }
 
 /// Returns true if the result at this index answers a message with several calls.
-fn is_one_of_several(messages: &[Message], at: usize) -> bool {
+fn is_one_of_several(messages: &[PromptMessage], at: usize) -> bool {
     let before = messages.get(..at).unwrap_or_default().iter().rev();
-    let called = before.skip_while(|message| matches!(message, Message::Tool { .. })).take(1);
-    called.into_iter().any(|message| matches!(message, Message::Assistant { calls, .. } if calls.len() > 1))
+    let called = before.skip_while(|message| matches!(message, PromptMessage::Tool { .. })).take(1);
+    called.into_iter().any(|message| matches!(message, PromptMessage::Assistant { calls, .. } if calls.len() > 1))
 }
 
 /// Splits a message with several calls into messages of one call each, followed by its result.
-fn one_by_one<'r>(message: &'r Message, results: &'r [Message], takes: Takes) -> Vec<Said<'r>> {
-    let Message::Assistant { text, calls, reasoning_details, passed_back } = message else { return Vec::new() };
+fn split_calls<'r>(
+    message: &'r PromptMessage,
+    results: &'r [PromptMessage],
+    takes: EndpointFeatures,
+) -> Vec<CompletionMessage<'r>> {
+    let PromptMessage::Assistant { text, calls, reasoning_details, passed_back } = message else { return Vec::new() };
     let mut all = Vec::with_capacity(calls.len() * 2);
     for (number, call) in calls.iter().enumerate() {
         let words = Some(text.as_str()).filter(|text| number == 0 && !text.is_empty());
-        all.push(Said::Assistant {
+        all.push(CompletionMessage::Assistant {
             content: words,
-            tool_calls: vec![called(call, takes)],
+            tool_calls: vec![wire_tool_call(call, takes)],
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
-            passed_back: of_answer(passed_back, reasoning_details),
+            passed_back: answer_fields(passed_back, reasoning_details),
         });
         let result = results.iter().find_map(|result| match result {
-            Message::Tool { call_id, text } if *call_id == call.id => Some(text),
+            PromptMessage::Tool { call_id, text } if *call_id == call.id => Some(text),
             _ => None,
         });
-        all.extend(result.map(|text| Said::Tool { tool_call_id: id(&call.id, takes), content: text }));
+        all.extend(
+            result.map(|text| CompletionMessage::Tool { tool_call_id: wire_call_id(&call.id, takes), content: text }),
+        );
     }
     all
 }
 
-fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>, takes: Takes) -> Said<'r> {
+fn completion_message<'r>(
+    message: &'r PromptMessage,
+    shown: &mut Iter<'r, ShownPart>,
+    takes: EndpointFeatures,
+) -> CompletionMessage<'r> {
     match message {
-        Message::System { text } => Said::System { content: text },
-        Message::User { text, parts } => Said::User { content: content(Cow::Borrowed(text), parts, shown) },
-        Message::Tool { call_id, text } => Said::Tool { tool_call_id: id(call_id, takes), content: text },
-        Message::Assistant { text, calls, reasoning_details, passed_back } => Said::Assistant {
+        PromptMessage::System { text } => CompletionMessage::System { content: text },
+        PromptMessage::User { text, parts } => {
+            CompletionMessage::User { content: wire_content(Cow::Borrowed(text), parts, shown) }
+        }
+        PromptMessage::Tool { call_id, text } => {
+            CompletionMessage::Tool { tool_call_id: wire_call_id(call_id, takes), content: text }
+        }
+        PromptMessage::Assistant { text, calls, reasoning_details, passed_back } => CompletionMessage::Assistant {
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
-            tool_calls: calls.iter().map(|call| called(call, takes)).collect(),
+            tool_calls: calls.iter().map(|call| wire_tool_call(call, takes)).collect(),
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
-            passed_back: of_answer(passed_back, reasoning_details),
+            passed_back: answer_fields(passed_back, reasoning_details),
         },
     }
 }
 
 /// The id of a call as the endpoint takes it.
-fn id(id: &str, takes: Takes) -> Cow<'_, str> {
+fn wire_call_id(id: &str, takes: EndpointFeatures) -> Cow<'_, str> {
     let is_short = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match takes.call_ids || is_short {
         true => Cow::Borrowed(id),
-        false => Cow::Owned(short_id(ids::named("call", &[id]))),
+        false => Cow::Owned(short_call_id(ids::from_parts("call", &[id]))),
     }
 }
 
 /// Words, with those that stand for what is not shown, and behind them what is.
-fn content<'r>(mut words: Cow<'r, str>, parts: &[Part], shown: &mut Iter<'r, Shown>) -> Content<'r> {
+fn wire_content<'r>(mut words: Cow<'r, str>, parts: &[Part], shown: &mut Iter<'r, ShownPart>) -> WireContent<'r> {
     let mut pieces = Vec::new();
     for (part, shown) in parts.iter().zip(shown) {
         match shown {
-            Shown::Told(why) => add_line(words.to_mut(), &in_place_of(part, why)),
-            Shown::Data { media_type, base64 } => pieces.push(piece(media_type, base64)),
+            ShownPart::Told(why) => add_line(words.to_mut(), &describe_omitted_part(part, why)),
+            ShownPart::Data { media_type, base64 } => pieces.push(content_piece(media_type, base64)),
         }
     }
     if pieces.is_empty() {
-        return Content::Text(words);
+        return WireContent::Text(words);
     }
     if !words.is_empty() {
-        pieces.insert(0, Piece::Text { text: words });
+        pieces.insert(0, ContentPiece::Text { text: words });
     }
-    Content::Pieces(pieces)
+    WireContent::Pieces(pieces)
 }
 
-fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
-    let audio = |format| Piece::InputAudio { input_audio: InputAudio { data: base64, format } };
+fn content_piece<'r>(media_type: &str, base64: &'r str) -> ContentPiece<'r> {
+    let audio = |format| ContentPiece::InputAudio { input_audio: InputAudio { data: base64, format } };
     match media_type {
         "audio/wav" => audio("wav"),
         "audio/mpeg" => audio("mp3"),
@@ -351,45 +379,45 @@ fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
         other => {
             let url = DataUrl { url: format!("data:{other};base64,{base64}") };
             match other.split('/').next() {
-                Some(media::VIDEO) => Piece::VideoUrl { video_url: url },
-                _ => Piece::ImageUrl { image_url: url },
+                Some(media::VIDEO) => ContentPiece::VideoUrl { video_url: url },
+                _ => ContentPiece::ImageUrl { image_url: url },
             }
         }
     }
 }
 
-fn called(call: &ToolCall, takes: Takes) -> Called<'_> {
-    Called {
-        id: id(&call.id, takes),
-        function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments },
-        passed_back: fields(&call.passed_back, &["id", "type", "function"]),
+fn wire_tool_call(call: &ToolCall, takes: EndpointFeatures) -> WireToolCall<'_> {
+    WireToolCall {
+        id: wire_call_id(&call.id, takes),
+        function: FunctionArguments { name: to_wire_name(&call.tool), arguments: &call.arguments },
+        passed_back: passed_back_fields(&call.passed_back, &["id", "type", "function"]),
     }
 }
 
 /// The field that details of reasoning take, where there are any.
-fn own_details(details: &str) -> &'static [&'static str] {
+fn reasoning_field(details: &str) -> &'static [&'static str] {
     if details.is_empty() { &[] } else { &["reasoning_details"] }
 }
 
 /// Fields of an answer that go back with it.
-fn of_answer(passed_back: &str, reasoning_details: &str) -> Map<String, Value> {
-    fields(passed_back, &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat())
+fn answer_fields(passed_back: &str, reasoning_details: &str) -> Map<String, Value> {
+    passed_back_fields(passed_back, &[&["role", "content", "tool_calls"], reasoning_field(reasoning_details)].concat())
 }
 
 /// Fields that go back to the model server as it sent them, but for those that a request has of its own.
-fn fields(passed_back: &str, own: &[&str]) -> Map<String, Value> {
+fn passed_back_fields(passed_back: &str, own: &[&str]) -> Map<String, Value> {
     let mut fields: Map<String, Value> = serde_json::from_str(passed_back).unwrap_or_default();
     own.iter().for_each(|name| _ = fields.remove(*name));
     fields
 }
 
 /// Tools as an endpoint is told of them. What the strictest provider refuses of a schema is put differently.
-pub fn tools(tools: &[Tool]) -> Vec<WireTool<'_>> {
-    tools.iter().map(|tool| WireTool { function: signature(tool) }).collect()
+pub fn wire_tools(tools: &[Tool]) -> Vec<WireTool<'_>> {
+    tools.iter().map(|tool| WireTool { function: function_signature(tool) }).collect()
 }
 
-fn signature(tool: &Tool) -> Signature<'_> {
-    let name = to_wire(&tool.name);
+fn function_signature(tool: &Tool) -> FunctionSignature<'_> {
+    let name = to_wire_name(&tool.name);
     let description = match tool.description.trim() {
         // Bedrock refuses an empty one.
         "" => Cow::Owned(name.clone()),
@@ -398,18 +426,18 @@ fn signature(tool: &Tool) -> Signature<'_> {
             Some(_) => Cow::Owned(said.chars().take(DESCRIPTION_CHARS - 1).chain(['…']).collect()),
         },
     };
-    Signature { name, description, parameters: schema::for_wire(&tool.schema) }
+    FunctionSignature { name, description, parameters: schema::to_wire_schema(&tool.schema) }
 }
 
 /// A tool's name as every endpoint takes it: letters, digits, `_` and `-`, at most 64 of them. Dots become two underscores; a name
 /// that is too long, or has other characters, ends in a digest of the whole.
-pub fn to_wire(tool: &str) -> String {
+pub fn to_wire_name(tool: &str) -> String {
     let dotless = tool.replace('.', "__");
     if is_wire_name(&dotless) {
         return dotless;
     }
     let kept = dotless.chars().map(|c| if is_wire_char(c) { c } else { '_' }).take(NAME_CHARS - 1 - DIGEST_CHARS);
-    let digest = short_id(ids::named("tool", &[tool]));
+    let digest = short_call_id(ids::from_parts("tool", &[tool]));
     format!("{}_{digest}", kept.collect::<String>())
 }
 
@@ -428,9 +456,9 @@ mod tests {
 
     use super::*;
 
-    fn sent(asked: &ModelRequest, shown: &[Shown], settings: Settings<'_>) -> Value {
-        let wire = to_raw_value(&tools(&asked.tools)).unwrap();
-        serde_json::to_value(request(asked, &wire, shown, settings)).unwrap()
+    fn sent(asked: &ModelRequest, shown: &[ShownPart], settings: RequestSettings<'_>) -> Value {
+        let wire = to_raw_value(&wire_tools(&asked.tools)).unwrap();
+        serde_json::to_value(build_body(asked, &wire, shown, settings)).unwrap()
     }
 
     #[test]
@@ -444,16 +472,16 @@ mod tests {
         let asked = ModelRequest {
             tier: "heavy",
             messages: vec![
-                Message::System { text: "Be brief.".into() },
-                Message::said("What time is it?"),
-                Message::Assistant {
+                PromptMessage::System { text: "Be brief.".into() },
+                PromptMessage::user("What time is it?"),
+                PromptMessage::Assistant {
                     text: String::new(),
                     calls: vec![call],
                     reasoning_details: r#"[{"type":"reasoning.encrypted","data":"x"}]"#.into(),
                     passed_back: r#"{"reasoning_content":"hm","role":"user","reasoning_details":[]}"#.into(),
                 },
-                Message::Tool { call_id: "c1".into(), text: "noon".into() },
-                Message::answered("Noon."),
+                PromptMessage::Tool { call_id: "c1".into(), text: "noon".into() },
+                PromptMessage::assistant("Noon."),
             ],
             tools: ["{ \"type\": \"object\" }", "no JSON"]
                 .map(|schema| Tool {
@@ -467,7 +495,8 @@ mod tests {
                 .into(),
             ..ModelRequest::default()
         };
-        let settings = Settings { model: "m", stream: true, max_output_tokens: 9, takes: Takes::default() };
+        let settings =
+            RequestSettings { model: "m", stream: true, max_output_tokens: 9, takes: EndpointFeatures::default() };
         let function = json!({ "name": "tools__now", "arguments": "{}" });
         let nothing = json!({ "type": "object", "properties": {} });
         let expected = json!({
@@ -494,9 +523,10 @@ mod tests {
             "max_completion_tokens": 9,
         });
         assert_eq!(sent(&asked, &[], settings), expected);
-        let plain = Settings { model: "m", stream: false, max_output_tokens: 0, takes: Takes::default() };
+        let plain =
+            RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
-        let empty = ModelRequest::with("heavy", Vec::new());
+        let empty = ModelRequest::from_messages("heavy", Vec::new());
         assert_eq!(sent(&empty, &[], plain), nothing);
     }
 
@@ -510,21 +540,25 @@ mod tests {
         };
         let parts = vec![part("image/png", "a.png"), part("image/png", "b.png"), part("audio/mpeg", "c.mp3")];
         let messages = vec![
-            Message::User { text: "Look.".into(), parts },
-            Message::User { text: String::new(), parts: vec![part("image/png", "d.png")] },
-            Message::User { text: String::new(), parts: vec![part("image/gif", "e.gif")] },
+            PromptMessage::User { text: "Look.".into(), parts },
+            PromptMessage::User { text: String::new(), parts: vec![part("image/png", "d.png")] },
+            PromptMessage::User { text: String::new(), parts: vec![part("image/gif", "e.gif")] },
         ];
-        let asked = ModelRequest::with("heavy", messages);
-        let data = |media_type: &str| Shown::Data { media_type: media_type.to_owned(), base64: "Ynl0ZXM=".to_owned() };
+        let asked = ModelRequest::from_messages("heavy", messages);
+        let data =
+            |media_type: &str| ShownPart::Data { media_type: media_type.to_owned(), base64: "Ynl0ZXM=".to_owned() };
         let shown = [
-            Shown::Told("no longer shown"),
+            ShownPart::Told("no longer shown"),
             data("image/png"),
             data("audio/mpeg"),
-            Shown::Told("gone"),
+            ShownPart::Told("gone"),
             data("image/gif"),
         ];
-        let sent =
-            sent(&asked, &shown, Settings { model: "m", stream: false, max_output_tokens: 0, takes: Takes::default() });
+        let sent = sent(
+            &asked,
+            &shown,
+            RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() },
+        );
         let content: Vec<&Value> =
             sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
         let image = |media_type: &str| json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,Ynl0ZXM=") } });
@@ -539,7 +573,7 @@ mod tests {
     #[test]
     fn names_and_descriptions_of_tools_are_as_every_endpoint_takes_them() {
         let long = format!("mcp.{}", "x".repeat(80));
-        let names = ["tools.now", "a b", "ä", "", &long, &format!("{long}y"), &"x".repeat(64)].map(to_wire);
+        let names = ["tools.now", "a b", "ä", "", &long, &format!("{long}y"), &"x".repeat(64)].map(to_wire_name);
         assert!(names.iter().all(|name| is_wire_name(name)), "{names:?}");
         let apart: std::collections::BTreeSet<&String> = names.iter().collect();
         assert_eq!((apart.len(), names[0].as_str()), (names.len(), "tools__now"));
@@ -552,7 +586,7 @@ mod tests {
                 needs_approval_with: Vec::new(),
                 acts_outside: false,
             };
-            signature(&tool).description.into_owned()
+            function_signature(&tool).description.into_owned()
         };
         assert_eq!(described(" "), "tools__now");
         assert_eq!(described("The time"), "The time");
@@ -567,18 +601,24 @@ mod tests {
             arguments: "{}".into(),
             passed_back: String::new(),
         });
-        let mut asked = ModelRequest::of("heavy", "Be brief.", "What time is it?");
-        asked.conversation().calls("Two.", calls.into(), (String::new(), String::new()), vec!["1".into(), "2".into()]);
+        let mut asked = ModelRequest::from_prompt("heavy", "Be brief.", "What time is it?");
+        asked.conversation().push_calls(
+            "Two.",
+            calls.into(),
+            (String::new(), String::new()),
+            vec!["1".into(), "2".into()],
+        );
         let schema = AnswerSchema { name: "n".into(), schema: r#"{"type":"object"}"#.into(), is_strict: true };
         asked.answer_schema = Some(schema);
-        let body =
-            |takes: Takes| sent(&asked, &[], Settings { model: "m", stream: false, max_output_tokens: 0, takes });
-        let usual = Takes::default();
+        let body = |takes: EndpointFeatures| {
+            sent(&asked, &[], RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes })
+        };
+        let usual = EndpointFeatures::default();
         let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": { "type": "object" }, "strict": true } });
         assert_eq!(body(usual)["response_format"], format);
-        let object = Takes { response_format: ResponseFormat::JsonObject, ..usual };
+        let object = EndpointFeatures { response_format: ResponseFormat::JsonObject, ..usual };
         assert_eq!(body(object)["response_format"], json!({ "type": "json_object" }));
-        let none = Takes {
+        let none = EndpointFeatures {
             response_format: ResponseFormat::None,
             system_message: false,
             parallel_calls: false,

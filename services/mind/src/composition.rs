@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 use super::{
     intrinsics,
-    state::{AgentState, Cause, Profile, Turn, is_none},
-    team::{Amount, tokens},
-    thread::{Entry, Thread, cut},
+    state::{AgentState, AgentTurn, Profile, TurnCause, is_none},
+    team::{Amount, completion_tokens},
+    thread::{Thread, ThreadEntry, cut_to_entry},
 };
 
 /// Longest chain of agents that ask each other on behalf of one request.
@@ -25,7 +25,7 @@ const PATH: usize = 8;
 
 /// An agent that another is composed of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Member {
+pub struct CompositeMember {
     pub agent: String,
     /// The member's purpose, as shown to models.
     pub description: String,
@@ -35,7 +35,7 @@ pub struct Member {
 
 /// A request from another agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Requested {
+pub struct IncomingRequest {
     pub from: String,
     pub request_id: String,
     /// The call to make; `None` if the agent is to think.
@@ -56,27 +56,27 @@ pub struct RequestedCall {
     /// A JSON object, as text.
     pub arguments: String,
     /// The unchanged outcome of the tool, once it ended.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RequestedCallOutcome>,
 }
 
 /// The outcome of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RequestedCallOutcome {
     /// JSON, as text.
     pub result: String,
     /// Kind and message of the error, if the call failed.
     pub error: Option<(String, String)>,
 }
 
-impl Member {
-    pub(super) fn of(member: &v1::Member) -> Self {
+impl CompositeMember {
+    pub(super) fn from_proto(member: &v1::Member) -> Self {
         let v1::Member { agent, description, tools } = member.clone();
         Self { agent, description, tools }
     }
 }
 
-impl Outcome {
-    fn of(result: &ToolResult) -> Self {
+impl RequestedCallOutcome {
+    fn from_result(result: &ToolResult) -> Self {
         let error = result.error.as_ref().map(|error| (error.kind.clone(), error.message.clone()));
         Self { result: result.result.clone(), error }
     }
@@ -92,8 +92,8 @@ impl Outcome {
 
 impl Profile {
     /// Returns the member that carries out calls of a tool: the first that has it, unless the agent has it itself.
-    pub fn member_with(&self, tool: &str) -> Option<&Member> {
-        if self.members.is_empty() || self.has(tool) || !is_passed_on(tool) {
+    pub fn member_with(&self, tool: &str) -> Option<&CompositeMember> {
+        if self.members.is_empty() || self.has_tool(tool) || !is_callable_by_others(tool) {
             return None;
         }
         self.members.iter().find(|member| !member.tools.is_empty() && is_listed(tool, &member.tools))
@@ -121,35 +121,35 @@ pub fn is_listed(tool: &str, patterns: &[String]) -> bool {
 
 /// Returns true if other agents may call a member's tool. Intrinsics belong to an agent's own decisions, and tools on
 /// actions and processes act on those of their caller.
-fn is_passed_on(tool: &str) -> bool {
+fn is_callable_by_others(tool: &str) -> bool {
     let is_about_its_own = tool.starts_with("action.") || tool.starts_with("process.") && tool != "process.run";
-    !is_about_its_own && intrinsics::named(tool).is_none()
+    !is_about_its_own && intrinsics::by_name(tool).is_none()
 }
 
-impl Turn {
+impl AgentTurn {
     /// Returns the request of another agent that began the turn, if one did.
-    pub fn requested(&self) -> Option<&Requested> {
+    pub fn agent_request(&self) -> Option<&IncomingRequest> {
         match &self.cause {
-            Cause::Request(requested) => Some(requested),
-            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) => None,
-            Cause::Order(_) | Cause::Refused { .. } => None,
+            TurnCause::Request(requested) => Some(requested),
+            TurnCause::Message | TurnCause::Event | TurnCause::Task(_) | TurnCause::Work(_) => None,
+            TurnCause::Order(_) | TurnCause::Refused { .. } => None,
         }
     }
 
-    fn requested_mut(&mut self) -> Option<&mut Requested> {
+    fn agent_request_mut(&mut self) -> Option<&mut IncomingRequest> {
         match &mut self.cause {
-            Cause::Request(requested) => Some(requested),
-            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) => None,
-            Cause::Order(_) | Cause::Refused { .. } => None,
+            TurnCause::Request(requested) => Some(requested),
+            TurnCause::Message | TurnCause::Event | TurnCause::Task(_) | TurnCause::Work(_) => None,
+            TurnCause::Order(_) | TurnCause::Refused { .. } => None,
         }
     }
 }
 
 impl AgentState {
     /// The agents on whose behalf another one is asked in this turn; or why that one cannot be asked.
-    pub fn path_to(&self, agent: &str, turn: &Turn, other: &str) -> Result<Vec<String>, String> {
-        let of_task = || Some(self.tasks.get(turn.work()?)?.asked()?.path.clone());
-        let asked = turn.requested().map(|requested| requested.path.clone());
+    pub fn path_to(&self, agent: &str, turn: &AgentTurn, other: &str) -> Result<Vec<String>, String> {
+        let of_task = || Some(self.tasks.get(turn.queued_task()?)?.requester()?.path.clone());
+        let asked = turn.agent_request().map(|requested| requested.path.clone());
         let mut path = asked.or_else(of_task).unwrap_or_default();
         path.push(agent.to_owned());
         match path.iter().any(|before| before == other) || path.len() >= PATH {
@@ -159,13 +159,13 @@ impl AgentState {
     }
 
     /// The open turn in which an agent is given what it asked for by this action.
-    pub fn turn_for(&self, from: &str, request_id: &str) -> Option<(&Uuid, &Turn)> {
-        let is_it = |requested: &Requested| requested.from == from && requested.request_id == request_id;
-        self.turns.iter().find(|(_, turn)| turn.requested().is_some_and(is_it))
+    pub fn turn_of_request(&self, from: &str, request_id: &str) -> Option<(&Uuid, &AgentTurn)> {
+        let is_it = |requested: &IncomingRequest| requested.from == from && requested.request_id == request_id;
+        self.turns.iter().find(|(_, turn)| turn.agent_request().is_some_and(is_it))
     }
 
     /// A call, or a thought, that another agent asks for begins a turn.
-    pub(super) fn begin_request(&mut self, record: &Record, request: &AgentRequest) {
+    pub(super) fn begin_request_turn(&mut self, record: &Record, request: &AgentRequest) {
         let (turn_id, user) = (record.envelope.id, request.user.as_str());
         let call = (request.kind_word() == RequestKind::Call).then(|| RequestedCall {
             tool: request.tool.clone(),
@@ -173,8 +173,8 @@ impl AgentState {
             outcome: None,
         });
         // A call needs no thread: nobody thinks about it here.
-        let thread_id = if call.is_some() { String::new() } else { ids::derived(turn_id, "thread").to_string() };
-        let requested = Requested {
+        let thread_id = if call.is_some() { String::new() } else { ids::derive(turn_id, "thread").to_string() };
+        let requested = IncomingRequest {
             from: request.from.clone(),
             request_id: request.request_id.clone(),
             call,
@@ -182,36 +182,36 @@ impl AgentState {
             spent: Amount::default(),
             model_calls: request.model_calls,
         };
-        self.begin(turn_id, record, Cause::Request(requested), &thread_id, user);
+        self.begin_turn(turn_id, record, TurnCause::Request(requested), &thread_id, user);
         if !thread_id.is_empty() {
             let thread = Thread { user: user.to_owned(), asked: true, ..Thread::default() };
             self.threads.insert(thread_id.clone(), thread.into());
-            let words = cut(&request.text).as_str().into();
-            self.add(record.sequence, &thread_id, Entry::User { turn: turn_id, words });
+            let words = cut_to_entry(&request.text).as_str().into();
+            self.add_entry(record.sequence, &thread_id, ThreadEntry::User { turn: turn_id, words });
         }
-        self.see_outside(&thread_id, turn_id, &request.outside);
+        self.mark_outside(&thread_id, turn_id, &request.outside);
     }
 
     /// The tool of a call that was asked for has ended.
-    pub(super) fn requested_call_ended(&mut self, turn: Uuid, result: &ToolResult) {
-        let requested = self.turns.get_mut(&turn).and_then(Turn::requested_mut);
+    pub(super) fn apply_requested_call_ended(&mut self, turn: Uuid, result: &ToolResult) {
+        let requested = self.turns.get_mut(&turn).and_then(AgentTurn::agent_request_mut);
         if let Some(call) = requested.and_then(|requested| requested.call.as_mut()) {
-            call.outcome = Some(Outcome::of(result));
+            call.outcome = Some(RequestedCallOutcome::from_result(result));
         }
     }
 
     /// Counts what a decision took for what was asked for.
     pub(super) fn spend_on_request(&mut self, turn: Option<Uuid>, decision: &AgentDecision) {
-        let requested = turn.and_then(|id| self.turns.get_mut(&id)).and_then(Turn::requested_mut);
+        let requested = turn.and_then(|id| self.turns.get_mut(&id)).and_then(AgentTurn::agent_request_mut);
         if let Some(requested) = requested {
-            let tokens = tokens(&decision.completions);
+            let tokens = completion_tokens(&decision.completions);
             let amount = Amount { tokens, cost: decision.cost, unpriced: decision.unpriced_tokens };
             requested.spent = requested.spent.plus(amount);
         }
     }
 
     /// Ends the turn of a request that is answered, and its thread, and returns unused model calls to the asker.
-    pub(super) fn request_answered(&mut self, turn: Uuid, event: &DecidedEvent, answered: &AgentAnswered) {
+    pub(super) fn apply_request_answered(&mut self, turn: Uuid, event: &DecidedEvent, answered: &AgentAnswered) {
         let left = answered.answer.as_ref().map_or(0, |answer| answer.model_calls_left);
         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
         self.call_bounds.return_to_asker(correlation, u64::from(left));

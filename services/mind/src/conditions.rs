@@ -23,7 +23,7 @@ pub const DEEPEST: usize = 32;
 
 /// The verdict of a condition on an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ConditionVerdict {
     Holds,
     DoesNot,
     /// Neither syntax can read it, or it asks for what the event has not: a model must judge.
@@ -31,21 +31,21 @@ pub enum Verdict {
 }
 
 /// Judges a condition by the event's data, a JSON object. An empty condition holds.
-pub fn judge(condition: &str, data: &Value) -> Verdict {
+pub fn judge(condition: &str, data: &Value) -> ConditionVerdict {
     let condition = condition.trim();
     if condition.is_empty() {
-        return Verdict::Holds;
+        return ConditionVerdict::Holds;
     }
     if condition.chars().count() > LONGEST {
-        return Verdict::Unclear;
+        return ConditionVerdict::Unclear;
     }
-    let truth = match syntax::read(condition) {
-        Some(expression) => truth::of(&expression, data),
+    let truth = match syntax::parse(condition) {
+        Some(expression) => truth::evaluate(&expression, data),
         None => cel::judge(condition, data),
     };
     match truth {
-        Truth::Yes => Verdict::Holds,
-        Truth::No => Verdict::DoesNot,
-        Truth::Unknown => Verdict::Unclear,
+        Truth::Yes => ConditionVerdict::Holds,
+        Truth::No => ConditionVerdict::DoesNot,
+        Truth::Unknown => ConditionVerdict::Unclear,
     }
 }

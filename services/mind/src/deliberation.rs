@@ -4,61 +4,61 @@
 //! Whatever it decides on the way is folded at once into a draft of the state, by the code that folds the log, so that
 //! what it decides next rests on the same as what will be known once the decision stands in the log.
 //!
-//! * [`matching`]: which thread a message belongs to
+//! * [`thread_matching`]: which thread a message belongs to
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
-//! * [`calling`]: calls that a model makes
-//! * [`fitting`]: requests that their models take
-//! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
-//! * [`compacting`]: summing up what is too long, in [`parts`]
-//! * [`naming`]: the keywords of memories
+//! * [`answer_calls`]: calls that a model makes
+//! * [`request_fitting`]: requests that their models take
+//! * [`answer_endings`]: how an answer ended, and what follows; [`answer_failures`] what follows where there is none
+//! * [`compaction`]: summing up what is too long, in [`summary_parts`]
+//! * [`memory_keywords`]: the keywords of memories
 //! * [`planning`]: from a plan to a chain
-//! * [`promising`]: answers that promise work and queue none
-//! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
-//! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
-//! * [`stepping`]: the steps of a chain; [`deciding`] completes them
-//! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
-//! * [`teaming`]: agents that ask agents; [`team_at_rest`] what is said to who speaks to a team that begins nothing
-//! * [`saying`]: adding events to the decision
-//! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
+//! * [`promise_check`]: answers that promise work and queue none
+//! * [`reflection`]: what a message is after, and whether what is about to be said answers it
+//! * [`submodule_thoughts`]: what submodules say of an input, before it is decided on; [`broadcasts`] shows them what was decided
+//! * [`chain_steps`]: the steps of a chain; [`step_decisions`] completes them
+//! * [`task_firing`]: tasks whose time came, and hooks; [`background_work`] those in the queue
+//! * [`team_requests`]: agents that ask agents; [`idle_team`] what is said to who speaks to a team that begins nothing
+//! * [`decision_events`]: adding events to the decision
+//! * [`member_calls`]: agents that are composed of others; [`perception`] what is around
 //! * [`client_tools`]: what chat clients want of an answer
-//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent; [`sharing_calls`] calls of models for one message
+//! * [`bounds`]: what may be open at once; [`spending_caps`]: what may be spent; [`call_shares`] calls of models for one message
 //! * [`deadlines`]: agents that do not answer in time
 
-mod asked;
+mod answer_calls;
+mod answer_endings;
+mod answer_failures;
+mod awaited_answer;
+mod background_work;
 mod bounds;
-mod broadcasting;
-mod calling;
-mod capping;
+mod broadcasts;
+mod call_shares;
+mod chain_steps;
 mod client_tools;
-mod compacting;
-mod composing;
+mod compaction;
 mod deadlines;
-mod deciding;
-mod endings;
-mod failing;
-mod firing;
-mod fitting;
+mod decision_edits;
+mod decision_events;
+mod failure_messages;
+mod idle_team;
 mod limits;
-mod matching;
-mod naming;
-mod parts;
-mod perceiving;
+mod member_calls;
+mod memory_keywords;
+mod perception;
 mod planning;
-mod promising;
-mod reflecting;
-mod saying;
-mod sharing_calls;
-mod stepping;
-mod summing_up;
+mod promise_check;
+mod reflection;
+mod request_fitting;
+mod spending_caps;
+mod step_decisions;
+mod submodule_thoughts;
+mod summary_parts;
 mod task_bounds;
-mod team_at_rest;
-mod teaming;
-mod telling;
+mod task_firing;
+mod team_requests;
 mod thinking;
-mod thinking_along;
+mod thread_matching;
+mod thread_summary;
 mod turn_request;
-mod words_left_out;
-mod working;
 
 use std::{
     borrow::Cow,
@@ -71,22 +71,24 @@ use kairo_proto::v1::{AgentDecision, Completion};
 use kairo_proto::words::ChainOutcome;
 use uuid::Uuid;
 
-use self::{
-    asked::{Asked, Course, Purpose},
-    failing::Failure,
-};
 pub use self::{
-    calling::Back,
-    limits::{Limits, MEMORY_RULES},
-    thinking_along::LATE,
-    words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
+    answer_calls::CallPassback,
+    decision_edits::{
+        has_lost_words, with_abandoned_calls, with_cost_of_abandoned_calls, with_hash_link, without_words,
+    },
+    limits::{DecisionLimits, MEMORY_RULES},
+    submodule_thoughts::LATE,
+};
+use self::{
+    answer_failures::AnswerFailure,
+    awaited_answer::{AwaitedAnswer, Purpose, QuestionHistory},
 };
 use super::{
-    caps::Reached,
-    intrinsics::finding,
-    log::Input,
+    caps::ReachedCap,
+    intrinsics::tool_search,
+    log::DecisionInput,
     request::{Catalogue, ModelRequest, Tool},
-    state::{AgentState, Cause, Order, Profile, Turn},
+    state::{AgentState, AgentTurn, DirectOrder, Profile, TurnCause},
     team::Amount,
 };
 
@@ -95,15 +97,15 @@ const TOO_LONG: &str = "I could not finish this: my answer was too long. Please 
 
 /// The next step of a deliberation: questions to ask, or a decision to commit.
 #[derive(Debug)]
-pub enum Next {
+pub enum DeliberationStep {
     /// Ask these models, all at once; the completions are wanted in the same order.
-    Ask(Vec<Question>),
+    Ask(Vec<ModelQuestion>),
     Commit(Box<AgentDecision>),
 }
 
 /// A model call to be made.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ModelQuestion {
     pub request: Arc<ModelRequest>,
     /// Counted from 1.
     pub attempt: u32,
@@ -123,14 +125,14 @@ pub struct Deliberation<'a> {
     mind: Cow<'a, AgentState>,
     folded: usize,
     catalogue: &'a Catalogue,
-    limits: &'a Limits,
+    limits: &'a DecisionLimits,
     decision_id: Uuid,
     decision: AgentDecision,
     /// Turns to go on with.
     work: VecDeque<Uuid>,
-    asked: Vec<Asked>,
+    asked: Vec<AwaitedAnswer>,
     /// Questions that are not asked, since a cap is reached.
-    unasked: VecDeque<(Asked, Reached)>,
+    unasked: VecDeque<(AwaitedAnswer, ReachedCap)>,
     /// Chains begun.
     chains: u32,
     /// The amount that the agent had spent before this decision and has told nobody of.
@@ -138,7 +140,7 @@ pub struct Deliberation<'a> {
     /// Threads that were to be summed up.
     compacted: BTreeSet<String>,
     /// Summaries on their way, by turn.
-    summing: BTreeMap<Uuid, parts::Summing>,
+    summing: BTreeMap<Uuid, summary_parts::SummaryInParts>,
     /// Turns of which it was guessed what they are after.
     guessed: BTreeSet<Uuid>,
     /// Turns of which submodules were shown the input, and how many of them have yet to answer.
@@ -147,40 +149,45 @@ pub struct Deliberation<'a> {
 
 /// The id of the decision on an input.
 pub fn decision_id(input: &Record) -> Uuid {
-    ids::derived(input.envelope.id, "decision")
+    ids::derive(input.envelope.id, "decision")
 }
 
 impl<'a> Deliberation<'a> {
     /// Begins to think about `input`; `None` when there is nothing to decide.
     pub fn begin(
         state: &'a AgentState,
-        input: &'a Input,
+        input: &'a DecisionInput,
         catalogue: &'a Catalogue,
-        limits: &'a Limits,
-    ) -> Option<(Self, Next)> {
+        limits: &'a DecisionLimits,
+    ) -> Option<(Self, DeliberationStep)> {
         let mut this = Self::blank(state, input, catalogue, limits)?;
         this.end_late_requests();
-        if let Some((turn_id, turn)) = state.due(input.record.sequence) {
+        if let Some((turn_id, turn)) = state.due_turn(input.record.sequence) {
             match &turn.cause {
-                Cause::Message if turn.is_begun_by_nothing_yet() => this.begin_message(*turn_id),
-                Cause::Message => this.work.push_back(*turn_id),
-                Cause::Event | Cause::Task(_) | Cause::Work(_) => this.work.push_back(*turn_id),
-                Cause::Request(_) => this.begin_requested(*turn_id),
-                Cause::Order(order) => this.obey(*turn_id, order),
-                Cause::Refused { kind, message } => this.refuse(*turn_id, kind, message),
+                TurnCause::Message if turn.is_untouched() => this.begin_message(*turn_id),
+                TurnCause::Message => this.work.push_back(*turn_id),
+                TurnCause::Event | TurnCause::Task(_) | TurnCause::Work(_) => this.work.push_back(*turn_id),
+                TurnCause::Request(_) => this.begin_request(*turn_id),
+                TurnCause::Order(order) => this.carry_out_order(*turn_id, order),
+                TurnCause::Refused { kind, message } => this.refuse_turn(*turn_id, kind, message),
             }
         }
-        if state.work.begins() == Some(input.record.sequence) {
-            this.begin_work();
+        if state.work.begins_after() == Some(input.record.sequence) {
+            this.begin_background_work();
         }
         this.fire_triggered();
-        this.keep_the_day();
-        Some(this.go_on())
+        this.schedule_end_of_day();
+        Some(this.run_until_blocked())
     }
 
-    fn blank(state: &'a AgentState, input: &'a Input, catalogue: &'a Catalogue, limits: &'a Limits) -> Option<Self> {
-        let Input { record: input, cursor, is_work } = input;
-        state.wants(input.sequence).then(|| Self {
+    fn blank(
+        state: &'a AgentState,
+        input: &'a DecisionInput,
+        catalogue: &'a Catalogue,
+        limits: &'a DecisionLimits,
+    ) -> Option<Self> {
+        let DecisionInput { record: input, cursor, is_work } = input;
+        state.needs_decision(input.sequence).then(|| Self {
             input,
             mind: Cow::Borrowed(state),
             folded: 0,
@@ -212,78 +219,84 @@ impl<'a> Deliberation<'a> {
 
     /// The decision when the one that was made is too large to be written: what was to be done ends with saying so. What
     /// models answered is kept.
-    pub fn too_large(
+    pub fn oversize_fallback(
         state: &'a AgentState,
-        input: &'a Input,
+        input: &'a DecisionInput,
         catalogue: &'a Catalogue,
-        limits: &'a Limits,
+        limits: &'a DecisionLimits,
         completions: Vec<Completion>,
     ) -> Option<AgentDecision> {
         let mut instead = Self::blank(state, input, catalogue, limits)?;
         instead.end_late_requests();
-        if let Some((turn_id, turn)) = state.due(input.record.sequence) {
+        if let Some((turn_id, turn)) = state.due_turn(input.record.sequence) {
             if let Some(chain) = &turn.chain {
                 instead.end_chain(*turn_id, chain.id, &ChainOutcome::Failed, "what it came to is too large");
             }
-            instead.fail(*turn_id, failing::MALFORMED, "the answer was larger than an event may be", 1, false);
-            instead.join(*turn_id);
-            instead.conclude_for_good(*turn_id, TOO_LONG, failing::MALFORMED);
+            instead.record_failure(
+                *turn_id,
+                answer_failures::MALFORMED,
+                "the answer was larger than an event may be",
+                1,
+                false,
+            );
+            instead.join_earlier_messages(*turn_id);
+            instead.conclude_for_good(*turn_id, TOO_LONG, answer_failures::MALFORMED);
         }
-        if state.work.begins() == Some(input.record.sequence) {
-            instead.pass_over_next(TOO_LONG);
+        if state.work.begins_after() == Some(input.record.sequence) {
+            instead.skip_next_background_work(TOO_LONG);
         }
-        instead.pass_over_triggered();
+        instead.skip_triggered();
         instead.decision.completions = completions;
-        instead.account();
+        instead.account_cost();
         Some(instead.decision)
     }
 
     /// The thread it is about, for the envelope and for whoever watches.
     pub fn thread_id(&self) -> String {
-        let due = self.mind.due(self.input.sequence).map(|(_, turn)| turn.thread_id.clone());
+        let due = self.mind.due_turn(self.input.sequence).map(|(_, turn)| turn.thread_id.clone());
         let event = || self.decision.events.first().map(|event| event.thread_id.clone());
         due.filter(|thread| !thread.is_empty()).or_else(event).unwrap_or_default()
     }
 
     /// Goes on with what the models answered, in the order of the questions.
-    pub fn resume(mut self, completions: Vec<Completion>) -> (Self, Next) {
+    pub fn resume(mut self, completions: Vec<Completion>) -> (Self, DeliberationStep) {
         let asked = std::mem::take(&mut self.asked);
         for (asked, completion) in asked.into_iter().zip(completions) {
             // What was decided since it was asked may decide what an answer is worth. The first of all needs no draft.
-            self.settle();
-            self.hear(asked, completion);
+            self.apply_decided();
+            self.receive_completion(asked, completion);
         }
-        self.go_on()
+        self.run_until_blocked()
     }
 
     /// Works until an answer is needed or nothing is left to do.
-    fn go_on(mut self) -> (Self, Next) {
-        while let Some(turn_id) = self.next_work() {
+    fn run_until_blocked(mut self) -> (Self, DeliberationStep) {
+        while let Some(turn_id) = self.next_turn() {
             // Answers of the same turn are taken together: what it does next may depend on any of them.
             if !self.asked.iter().any(|asked| asked.turn == turn_id) {
-                self.advance(turn_id);
+                self.advance_turn(turn_id);
             }
         }
         if self.asked.is_empty() {
-            self.account();
+            self.account_cost();
             let decision = std::mem::take(&mut self.decision);
-            return (self, Next::Commit(Box::new(decision)));
+            return (self, DeliberationStep::Commit(Box::new(decision)));
         }
         let questions = self.asked.iter().map(|asked| asked.question.clone()).collect();
-        (self, Next::Ask(questions))
+        (self, DeliberationStep::Ask(questions))
     }
 
     /// The next move of a turn.
-    fn advance(&mut self, turn_id: Uuid) {
-        self.settle();
+    fn advance_turn(&mut self, turn_id: Uuid) {
+        self.apply_decided();
         let Some(turn) = self.mind.turns.get(&turn_id) else { return };
         if turn.unplaced.is_some() {
             return self.match_thread(turn_id);
         }
         match &turn.chain {
-            Some(_) => self.step(turn_id),
+            Some(_) => self.advance_chain(turn_id),
             None if !turn.waiting.is_empty() => {}
-            None => match turn.requested().and_then(|requested| requested.call.clone()) {
+            None => match turn.agent_request().and_then(|requested| requested.call.clone()) {
                 Some(call) => self.make_requested_call(turn_id, call),
                 None => self.think(turn_id, None),
             },
@@ -291,107 +304,108 @@ impl<'a> Deliberation<'a> {
     }
 
     /// Takes an answer in.
-    fn hear(&mut self, asked: Asked, completion: Completion) {
-        if let Purpose::Voice(voice) = &asked.purpose {
+    fn receive_completion(&mut self, asked: AwaitedAnswer, completion: Completion) {
+        if let Purpose::Submodule(voice) = &asked.purpose {
             let voice = voice.clone();
-            return self.hear_voice(asked, voice, completion);
+            return self.receive_submodule_completion(asked, voice, completion);
         }
         if !completion.reasoning.is_empty() {
-            self.thought(asked.turn, &completion.reasoning);
+            self.add_thought(asked.turn, &completion.reasoning);
         }
         self.decision.completions.push(completion.clone());
-        if !self.is_wanted(&asked) {
+        if !self.is_answer_wanted(&asked) {
             return self.work.push_back(asked.turn);
         }
         let outcome = match &completion.error {
-            Some(error) => Err(Failure::of(error)),
-            None => self.understand(&asked, &completion),
+            Some(error) => Err(AnswerFailure::from_completion_error(error)),
+            None => self.act_on_answer(&asked, &completion),
         };
         if let Err(failure) = outcome {
-            self.fail_to_answer(asked, &completion, failure);
+            self.retry_or_give_up(asked, &completion, failure);
         }
     }
 
     /// Returns true if an answer is still of use: another answer to the same turn, asked for at the same time, may have
     /// ended the turn or its chain.
-    fn is_wanted(&self, asked: &Asked) -> bool {
+    fn is_answer_wanted(&self, asked: &AwaitedAnswer) -> bool {
         let there = self.turn(asked.turn).is_some();
         match asked.purpose {
             Purpose::Summarize { .. } | Purpose::Learn { .. } | Purpose::Keywords(_) => true,
             // A hook that is about to fire has no turn yet.
-            Purpose::Judge(_) => self.chain_of(asked.turn) == asked.chain,
-            _ => there && self.chain_of(asked.turn) == asked.chain,
+            Purpose::Judge(_) => self.chain_id_of(asked.turn) == asked.chain,
+            _ => there && self.chain_id_of(asked.turn) == asked.chain,
         }
     }
 
     /// Reads an answer by the purpose of its question and acts on it. Fails if the answer cannot be used.
-    fn understand(&mut self, asked: &Asked, completion: &Completion) -> Result<(), Failure> {
+    fn act_on_answer(&mut self, asked: &AwaitedAnswer, completion: &Completion) -> Result<(), AnswerFailure> {
         if !matches!(asked.purpose, Purpose::Think { .. }) {
-            endings::usable(&asked.purpose, completion)?;
+            answer_endings::ensure_usable(&asked.purpose, completion)?;
         }
         match &asked.purpose {
-            Purpose::Match => self.matched(asked.turn, &completion.text),
-            Purpose::Think { step } => self.thought_out(asked, *step, completion),
-            Purpose::Plan(planning) => self.planned(asked.turn, planning, &completion.text),
-            Purpose::Goal => self.guessed(asked.turn, &completion.text),
-            Purpose::Reflect { draft } => self.reviewed(asked.turn, draft, &completion.text),
+            Purpose::Match => self.act_on_match(asked.turn, &completion.text),
+            Purpose::Think { step } => self.act_on_thought(asked, *step, completion),
+            Purpose::Plan(planning) => self.start_planned_chain(asked.turn, planning, &completion.text),
+            Purpose::Goal => self.record_goal(asked.turn, &completion.text),
+            Purpose::Reflect { draft } => self.act_on_review(asked.turn, draft, &completion.text),
             Purpose::Promise { words } => {
-                self.promise_found(asked.turn, words, &completion.text);
+                self.act_on_promise_verdict(asked.turn, words, &completion.text);
                 Ok(())
             }
-            Purpose::Decide(deciding) => self.decided(asked.turn, deciding, &completion.text),
-            Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
-            Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
-            Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
-            Purpose::Keywords(memories) => self.found_keywords(asked.turn, memories, &completion.text),
-            Purpose::Compact(of) => self.summed_up(asked.turn, *of, &completion.text, &completion.model),
-            Purpose::Learn { thread_id } => self.learned(asked.turn, thread_id, &completion.text),
+            Purpose::Decide(deciding) => self.act_on_step_decision(asked.turn, deciding, &completion.text),
+            Purpose::Judge(judging) => self.act_on_judgement(asked.turn, judging, &completion.text),
+            Purpose::Complete(completing) => self.finish_intrinsic(asked.turn, completing, &completion.text),
+            Purpose::Summarize { thread_id } => self.record_summary(asked.turn, thread_id, &completion.text),
+            Purpose::Keywords(memories) => self.record_keywords(asked.turn, memories, &completion.text),
+            Purpose::Compact(of) => self.receive_summary(asked.turn, *of, &completion.text, &completion.model),
+            Purpose::Learn { thread_id } => self.record_lessons(asked.turn, thread_id, &completion.text),
             // They are heard by themselves.
-            Purpose::Voice(_) => Ok(()),
+            Purpose::Submodule(_) => Ok(()),
         }
     }
 
-    fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
+    fn ask_model(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
         let is_work = self.decision.work_input != 0;
-        let of_turn = |text: fn(&Turn) -> &str| self.turn(turn).map(|turn| text(turn).to_owned()).unwrap_or_default();
+        let of_turn =
+            |text: fn(&AgentTurn) -> &str| self.turn(turn).map(|turn| text(turn).to_owned()).unwrap_or_default();
         let (user, thread_id) = (of_turn(|turn| &turn.user), of_turn(|turn| &turn.thread_id));
         let mut request = ModelRequest { is_work, user, thread_id, ..request };
         self.fit_to_model(&mut request);
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
-        let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);
+        let answers = || self.mind.due_turn(self.input.sequence).is_some_and(|(id, _)| *id == turn);
         let speaks = matches!(purpose, Purpose::Think { .. })
             && !request.analysis
             && !is_work
             && answers()
             && !self.is_reviewed(turn);
         let (deadline_ms, module) = match &purpose {
-            Purpose::Voice(voice) => (Some(voice.deadline_ms), voice.module.clone()),
-            Purpose::Promise { .. } => (Some(promising::WAIT_MS), String::new()),
+            Purpose::Submodule(voice) => (Some(voice.deadline_ms), voice.module.clone()),
+            Purpose::Promise { .. } => (Some(promise_check::WAIT_MS), String::new()),
             _ => (None, String::new()),
         };
-        let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
-        let chain = self.chain_of(turn);
-        self.put(Asked { turn, chain, purpose, question, course: Course::default() });
+        let question = ModelQuestion { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
+        let chain = self.chain_id_of(turn);
+        self.enqueue_question(AwaitedAnswer { turn, chain, purpose, question, history: QuestionHistory::default() });
     }
 
     /// Refuses what cannot be done. A request that was made in words is answered in words.
-    fn refuse(&mut self, turn_id: Uuid, kind: &str, message: &str) {
-        self.fail(turn_id, kind, message, 1, false);
+    fn refuse_turn(&mut self, turn_id: Uuid, kind: &str, message: &str) {
+        self.record_failure(turn_id, kind, message, 1, false);
         if self.turn(turn_id).is_some_and(|turn| !turn.message_id.is_empty()) {
             self.say_failure(turn_id, &format!("I cannot do this: {message}."), kind);
         }
     }
 
     /// A direct order: no model is asked.
-    fn obey(&mut self, turn_id: Uuid, order: &Order) {
-        match super::intrinsics::named(&order.tool) {
-            None => self.call(turn_id, None, &order.tool, order.arguments.clone(), None),
-            Some(_) => self.obey_within(turn_id, order),
+    fn carry_out_order(&mut self, turn_id: Uuid, order: &DirectOrder) {
+        match super::intrinsics::by_name(&order.tool) {
+            None => self.call_tool(turn_id, None, &order.tool, order.arguments.clone(), None),
+            Some(_) => self.carry_out_intrinsic_order(turn_id, order),
         }
     }
 
     /// Folds what was decided so far.
-    fn settle(&mut self) {
+    fn apply_decided(&mut self) {
         if self.folded == self.decision.events.len() {
             return;
         }
@@ -401,33 +415,33 @@ impl<'a> Deliberation<'a> {
         let record = Record { sequence, ..self.input.clone() };
         let context = AgentDecision { cursor: self.decision.cursor, ..Default::default() };
         for event in self.decision.events.iter().skip(self.folded) {
-            mind.happen(&record, &context, event);
+            mind.apply_decided_event(&record, &context, event);
         }
         self.folded = self.decision.events.len();
     }
 
     /// The chain a turn is in.
-    fn chain_of(&self, turn_id: Uuid) -> Option<Uuid> {
+    fn chain_id_of(&self, turn_id: Uuid) -> Option<Uuid> {
         Some(self.turn(turn_id)?.chain.as_ref()?.id)
     }
 
-    fn turn(&self, turn_id: Uuid) -> Option<&Turn> {
+    fn turn(&self, turn_id: Uuid) -> Option<&AgentTurn> {
         self.mind.turns.get(&turn_id)
     }
 
     /// The tool of this name, a tool-runner's or the mind's own.
     fn tool(&self, name: &str) -> Option<&'a Tool> {
-        self.catalogue.tool(name).or_else(|| super::intrinsics::named(name).map(|intrinsic| &intrinsic.tool))
+        self.catalogue.tool(name).or_else(|| super::intrinsics::by_name(name).map(|intrinsic| &intrinsic.tool))
     }
 
     /// Returns true if the agent is offered a tool of this name.
-    fn knows(&self, tool: &str) -> bool {
-        if tool == finding::FIND {
-            let takes_out = |profile: &Profile| profile.takes_out(tool);
+    fn offers_tool(&self, tool: &str) -> bool {
+        if tool == tool_search::FIND {
+            let takes_out = |profile: &Profile| profile.excludes_tool(tool);
             return self.limits.listing.is_bounded() && !self.mind.profile.as_ref().is_some_and(takes_out);
         }
-        let is_of_conduct = self.mind.conduct_offers(tool, self.limits.memory_rules);
-        self.tool(tool).is_some() && (self.mind.offers(tool) || is_of_conduct)
+        let is_of_conduct = self.mind.conduct_offers_tool(tool, self.limits.memory_rules);
+        self.tool(tool).is_some() && (self.mind.offers_tool(tool) || is_of_conduct)
     }
 
     /// Returns true if the deliberation needed a draft of the state of its own.
@@ -436,7 +450,7 @@ impl<'a> Deliberation<'a> {
         matches!(self.mind, Cow::Owned(_))
     }
 
-    fn plans(&self) -> bool {
+    fn is_planner(&self) -> bool {
         self.mind.profile.as_ref().is_some_and(|profile| profile.plans)
     }
 }

@@ -1,14 +1,14 @@
 //! The environment an agent perceives when a message comes, before it thinks about it: the results of its profile's
 //! tools and the context that the user's client sends. It is kept for the turn only. Built from the log.
 
-use kairo_events::outside::{self, Kind};
+use kairo_events::outside::{self, OutsideSource};
 use kairo_proto::v1::{self, AgentMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    chain::{Chain, Origin, Step, StepRun, StepState},
+    chain::{Chain, Origin, StepRun, StepSpec, StepState},
     state::AgentState,
     thread::cut_to,
 };
@@ -34,12 +34,12 @@ pub struct Environment {
     /// The context sent by the user's client, JSON as text; empty if there is none.
     pub client: String,
     /// Results of the perception tools; `None` until they were called.
-    pub perceived: Option<Vec<Perceived>>,
+    pub perceived: Option<Vec<PerceptionResult>>,
 }
 
 /// The result of one perception tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Perceived {
+pub struct PerceptionResult {
     pub tool: String,
     /// JSON as text or, if the call failed, the reason.
     pub result: String,
@@ -47,13 +47,13 @@ pub struct Perceived {
 }
 
 impl Perception {
-    pub(super) fn of(perception: &v1::Perception) -> Self {
+    pub(super) fn from_proto(perception: &v1::Perception) -> Self {
         let arguments = serde_json::from_str(&perception.arguments).unwrap_or_default();
         Self { tool: perception.tool.clone(), arguments }
     }
 
-    pub fn step(&self) -> Step {
-        Step { group: 0, event: self.tool.clone(), params: self.arguments.clone(), decide: None }
+    pub fn to_step(&self) -> StepSpec {
+        StepSpec { group: 0, event: self.tool.clone(), params: self.arguments.clone(), decide: None }
     }
 }
 
@@ -68,8 +68,8 @@ impl Environment {
     }
 }
 
-impl Perceived {
-    fn of(run: &StepRun) -> Self {
+impl PerceptionResult {
+    fn from_step_run(run: &StepRun) -> Self {
         let (result, failed) = match &run.state {
             StepState::Done { result } => (result.to_string(), false),
             StepState::Failed { reason } | StepState::Stopped { reason } | StepState::Skipped { reason } => {
@@ -83,7 +83,7 @@ impl Perceived {
 
 impl AgentState {
     /// A message says where its user is: words that nobody here wrote.
-    pub(super) fn hear_environment(&mut self, turn_id: Uuid, message: &AgentMessage) {
+    pub(super) fn apply_environment(&mut self, turn_id: Uuid, message: &AgentMessage) {
         if message.environment.is_empty() {
             return;
         }
@@ -93,16 +93,16 @@ impl AgentState {
         };
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.environment.client = client;
-            turn.outside.see([outside::mark(Kind::Environment, "client")]);
+            turn.outside.add_marks([outside::source_mark(OutsideSource::Environment, "client")]);
         }
     }
 
     /// Stores the results of a turn's perception chain, with which the turn goes on.
-    pub(super) fn perceive(&mut self, turn_id: Uuid, chain: &Chain) {
+    pub(super) fn store_perceptions(&mut self, turn_id: Uuid, chain: &Chain) {
         if chain.origin != Origin::Environment {
             return;
         }
-        let mut perceived: Vec<Perceived> = chain.steps.iter().map(Perceived::of).collect();
+        let mut perceived: Vec<PerceptionResult> = chain.steps.iter().map(PerceptionResult::from_step_run).collect();
         let bytes = perceived.iter().map(|it| it.result.len()).sum();
         if !self.has_room_for(bytes) {
             perceived.iter_mut().for_each(|it| it.result = LEFT_OUT.to_owned());
@@ -117,7 +117,7 @@ impl AgentState {
     }
 
     /// Returns true while the turn's perception chain runs.
-    pub(super) fn perceives(&self, turn: Uuid) -> bool {
+    pub(super) fn is_perceiving(&self, turn: Uuid) -> bool {
         let chain = self.turns.get(&turn).and_then(|turn| turn.chain.as_ref());
         chain.is_some_and(|chain| chain.origin == Origin::Environment)
     }

@@ -24,7 +24,7 @@ const DOUBTS: usize = 256;
 
 /// An action that has no result yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct InFlight {
+pub struct InFlightAction {
     pub turn: Uuid,
     pub thread_id: String,
     pub tool: String,
@@ -35,8 +35,8 @@ pub struct InFlight {
     /// True if the log says that the action was begun.
     pub begun: bool,
     /// The process it became.
-    pub process: Option<Started>,
-    pub progress: Option<Progress>,
+    pub process: Option<StartedProcess>,
+    pub progress: Option<ActionProgress>,
     pub cancel_requested: bool,
     /// Hooks on whose behalf it runs, which may be longer than the turn that began it.
     pub lineage: Vec<Uuid>,
@@ -50,14 +50,14 @@ pub struct InFlight {
 
 /// A process that exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Started {
+pub struct StartedProcess {
     pub process_id: Uuid,
     pub pid: u32,
 }
 
 /// The last reported progress of an action or a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct ActionProgress {
     pub at: Timestamp,
     /// 0 to 1, where it said.
     pub fraction: Option<f64>,
@@ -68,45 +68,45 @@ pub struct Progress {
 
 /// A process in the background, from `process.spawn`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Process {
+pub struct BackgroundProcess {
     pub action: Uuid,
     pub thread_id: String,
-    pub started: Started,
+    pub started: StartedProcess,
     /// As the model wrote them.
     pub arguments: String,
     pub since: Timestamp,
     pub after: u64,
-    pub progress: Option<Progress>,
+    pub progress: Option<ActionProgress>,
     pub cancel_requested: bool,
 }
 
 /// The processes in the background.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Processes {
+pub struct BackgroundProcesses {
     /// By process id.
-    pub running: BTreeMap<Uuid, Process>,
+    pub running: BTreeMap<Uuid, BackgroundProcess>,
     /// Those that ended lately.
-    ended: VecDeque<Ended>,
+    ended: VecDeque<EndedProcess>,
 }
 
 /// A process that is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Ended {
+struct EndedProcess {
     process_id: Uuid,
-    target: Target,
+    target: ActionTarget,
     user: String,
 }
 
 /// Another action that a call is about, and how far back in the log to look for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
+pub struct ActionTarget {
     pub action: Uuid,
     pub after: u64,
 }
 
 /// An action of which nobody knows whether it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Doubt {
+pub struct DoubtfulAction {
     pub action: Uuid,
     pub thread_id: String,
     pub tool: String,
@@ -121,11 +121,18 @@ pub struct Doubt {
 
 /// Actions in doubt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Doubts(VecDeque<Doubt>);
+pub struct DoubtfulActions(VecDeque<DoubtfulAction>);
 
-impl InFlight {
+impl InFlightAction {
     /// Builds the entry of an action that was just decided.
-    pub fn decided(turn: Uuid, thread_id: &str, tool: &str, arguments: &str, since: Timestamp, after: u64) -> Self {
+    pub fn from_decision(
+        turn: Uuid,
+        thread_id: &str,
+        tool: &str,
+        arguments: &str,
+        since: Timestamp,
+        after: u64,
+    ) -> Self {
         Self {
             turn,
             thread_id: thread_id.to_owned(),
@@ -144,19 +151,19 @@ impl InFlight {
     }
 }
 
-impl Started {
-    pub fn of(spawned: &ProcessSpawned) -> Option<Self> {
+impl StartedProcess {
+    pub fn from_spawned(spawned: &ProcessSpawned) -> Option<Self> {
         Some(Self { process_id: Uuid::parse_str(&spawned.process_id).ok()?, pid: spawned.pid })
     }
 }
 
-impl Progress {
-    pub fn of_tool(at: Timestamp, progress: &ToolProgress) -> Self {
+impl ActionProgress {
+    pub fn from_tool(at: Timestamp, progress: &ToolProgress) -> Self {
         let message = cut_to(&progress.message, MESSAGE_BYTES);
         Self { at, fraction: progress.fraction, message, tail: String::new() }
     }
 
-    pub fn of_process(at: Timestamp, progress: &ProcessProgress) -> Self {
+    pub fn from_process(at: Timestamp, progress: &ProcessProgress) -> Self {
         let tail = &progress.tail;
         let end = tail.get(tail.ceil_char_boundary(tail.len().saturating_sub(TAIL_BYTES))..).unwrap_or_default();
         Self {
@@ -168,17 +175,20 @@ impl Progress {
     }
 }
 
-impl Processes {
+impl BackgroundProcesses {
     /// Those of a user who is forgotten, and in their threads.
-    pub(super) fn forget(&mut self, user: &str, threads: &BTreeSet<String>) {
+    pub(super) fn forget_user(&mut self, user: &str, threads: &BTreeSet<String>) {
         self.running.retain(|_, process| !threads.contains(&process.thread_id));
         self.ended.retain(|ended| ended.user != user);
     }
 
     /// A process that goes on by itself from now on.
-    pub fn spawn(&mut self, spawned: &ProcessSpawned, of: &InFlight, since: Timestamp) {
-        let (Some(started), Ok(action)) = (Started::of(spawned), Uuid::parse_str(&spawned.action_id)) else { return };
-        let process = Process {
+    pub fn record_spawn(&mut self, spawned: &ProcessSpawned, of: &InFlightAction, since: Timestamp) {
+        let (Some(started), Ok(action)) = (StartedProcess::from_spawned(spawned), Uuid::parse_str(&spawned.action_id))
+        else {
+            return;
+        };
+        let process = BackgroundProcess {
             action,
             thread_id: of.thread_id.clone(),
             arguments: of.arguments.clone(),
@@ -192,10 +202,10 @@ impl Processes {
     }
 
     /// A process of this user is over; what it was, if it ran in the background.
-    pub fn end(&mut self, exited: &ProcessExited, user: &str) -> Option<Process> {
+    pub fn record_exit(&mut self, exited: &ProcessExited, user: &str) -> Option<BackgroundProcess> {
         let process = self.running.remove(&Uuid::parse_str(&exited.process_id).ok()?)?;
         let (process_id, target) = (process.started.process_id, process.target());
-        self.ended.push_back(Ended { process_id, target, user: user.to_owned() });
+        self.ended.push_back(EndedProcess { process_id, target, user: user.to_owned() });
         if self.ended.len() > ENDED {
             self.ended.pop_front();
         }
@@ -213,32 +223,32 @@ impl Processes {
     }
 
     /// The action that became this process, running or lately ended.
-    pub fn target(&self, process_id: Uuid) -> Option<Target> {
+    pub fn target(&self, process_id: Uuid) -> Option<ActionTarget> {
         let ended = || self.ended.iter().rev().find(|ended| ended.process_id == process_id).map(|ended| ended.target);
-        self.running.get(&process_id).map(Process::target).or_else(ended)
+        self.running.get(&process_id).map(BackgroundProcess::target).or_else(ended)
     }
 }
 
-impl Process {
-    pub fn target(&self) -> Target {
-        Target { action: self.action, after: self.after }
+impl BackgroundProcess {
+    pub fn target(&self) -> ActionTarget {
+        ActionTarget { action: self.action, after: self.after }
     }
 }
 
-impl Doubts {
+impl DoubtfulActions {
     /// Those in threads of somebody who is forgotten.
-    pub(super) fn forget(&mut self, threads: &BTreeSet<String>) {
+    pub(super) fn forget_threads(&mut self, threads: &BTreeSet<String>) {
         self.0.retain(|doubt| !threads.contains(&doubt.thread_id));
     }
 
-    pub fn add(&mut self, doubt: Doubt) {
+    pub fn add(&mut self, doubt: DoubtfulAction) {
         self.0.push_back(doubt);
         if self.0.len() > DOUBTS {
             self.0.pop_front();
         }
     }
 
-    pub fn get(&self, action: Uuid) -> Option<&Doubt> {
+    pub fn get(&self, action: Uuid) -> Option<&DoubtfulAction> {
         self.0.iter().find(|doubt| doubt.action == action)
     }
 
@@ -247,14 +257,14 @@ impl Doubts {
     }
 
     /// Notes that a human has a verdict on what nobody knew; the first one counts.
-    pub fn resolve(&mut self, action: Uuid) -> Option<Doubt> {
+    pub fn record_verdict(&mut self, action: Uuid) -> Option<DoubtfulAction> {
         let doubt = self.0.iter_mut().find(|doubt| doubt.action == action && !doubt.has_verdict)?;
         doubt.has_verdict = true;
         Some(doubt.clone())
     }
 
     /// Takes out what a late answer settles.
-    pub fn settle(&mut self, action: Uuid) -> Option<Doubt> {
+    pub fn take_settled(&mut self, action: Uuid) -> Option<DoubtfulAction> {
         let at = self.0.iter().position(|doubt| doubt.action == action)?;
         self.0.remove(at)
     }

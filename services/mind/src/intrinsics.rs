@@ -3,7 +3,6 @@
 //! Some are done at once, some ask a model first. One file for each noun.
 
 pub mod chains;
-pub mod finding;
 pub mod history;
 pub mod inner_state;
 pub mod members;
@@ -14,6 +13,7 @@ pub mod submodules;
 pub mod tasks;
 pub mod team;
 pub mod threads;
+pub mod tool_search;
 pub mod user;
 
 use jiff::Timestamp;
@@ -22,19 +22,19 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    outside::Provenance,
+    provenance::Provenance,
     request::{Catalogue, ModelRequest, Tool},
-    state::{AgentState, Turn},
+    state::{AgentState, AgentTurn},
 };
 
 /// The context an intrinsic runs in.
-pub struct Context<'a> {
+pub struct IntrinsicContext<'a> {
     /// The agent's name.
     pub agent: &'a str,
     /// With all that this decision did so far.
     pub state: &'a AgentState,
     pub turn_id: Uuid,
-    pub turn: &'a Turn,
+    pub turn: &'a AgentTurn,
     /// The recorded time of the input.
     pub now: Timestamp,
     /// For ids of what it makes: derived from this, they are the same when it is done again.
@@ -52,8 +52,8 @@ pub struct Context<'a> {
 }
 
 /// The outcome of beginning an intrinsic.
-pub enum Begun {
-    Done(Done),
+pub enum IntrinsicStart {
+    Done(IntrinsicOutcome),
     /// It changed nothing; what it read comes from there, as far as nobody here wrote it.
     Read {
         result: Value,
@@ -62,14 +62,14 @@ pub enum Begun {
     /// It goes on with the model's answer, in `finish`.
     Ask(ModelRequest),
     /// It is over when a submodule has answered, or it is known that it will not.
-    Question(Inquiry),
+    Question(SubmoduleQuestion),
     /// It is over when another agent has answered.
     Request(Box<Ask>),
 }
 
 /// A question to a submodule.
 #[derive(Debug)]
-pub struct Inquiry {
+pub struct SubmoduleQuestion {
     pub module: String,
     pub question: String,
     /// The turn's round of questions that it belongs to.
@@ -78,23 +78,23 @@ pub struct Inquiry {
 
 /// The events and the result of an intrinsic.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct IntrinsicOutcome {
     /// In the order in which they become part of the decision.
     pub events: Vec<Event>,
     /// For the step, and for the model.
     pub result: Value,
 }
 
-type Begin = fn(&Context<'_>, &Map<String, Value>) -> Result<Begun, String>;
-type Finish = fn(&Context<'_>, &Map<String, Value>, &str) -> Result<Done, String>;
+type BeginFn = fn(&IntrinsicContext<'_>, &Map<String, Value>) -> Result<IntrinsicStart, String>;
+type FinishFn = fn(&IntrinsicContext<'_>, &Map<String, Value>, &str) -> Result<IntrinsicOutcome, String>;
 
 /// An intrinsic.
 pub struct Intrinsic {
     pub tool: Tool,
-    pub begin: Begin,
+    pub begin: BeginFn,
     /// Finishes with the model's answer; never called for intrinsics that ask no model. Mistakes in the answer are
     /// told to the model.
-    pub finish: Finish,
+    pub finish: FinishFn,
 }
 
 /// All of them.
@@ -108,33 +108,40 @@ pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
 }
 
 /// Those that only people order, and that no model is told of.
-fn ordered() -> impl Iterator<Item = &'static Intrinsic> {
+fn order_intrinsics() -> impl Iterator<Item = &'static Intrinsic> {
     static ORDERED: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        [requests::ordered(), tasks::ordered(), team::ordered()].into_iter().flatten().collect()
+        [requests::order_intrinsics(), tasks::order_intrinsics(), team::order_intrinsics()]
+            .into_iter()
+            .flatten()
+            .collect()
     });
     ORDERED.iter()
 }
 
 /// The one of this name.
-pub fn named(name: &str) -> Option<&'static Intrinsic> {
-    all().chain(ordered()).chain([finding::intrinsic()]).find(|intrinsic| *intrinsic.tool.name == *name)
+pub fn by_name(name: &str) -> Option<&'static Intrinsic> {
+    all().chain(order_intrinsics()).chain([tool_search::intrinsic()]).find(|intrinsic| *intrinsic.tool.name == *name)
 }
 
 /// One that no model is told of, whose parameters the mind itself writes.
-fn of_orders(name: &str, description: &str, begin: Begin) -> Intrinsic {
+fn order_intrinsic(name: &str, description: &str, begin: BeginFn) -> Intrinsic {
     let (name, description, schema) = (name.into(), description.into(), "{}".into());
     let (needs_approval, needs_approval_with, acts_outside) = (false, Vec::new(), false);
     let tool = Tool { name, description, schema, needs_approval, needs_approval_with, acts_outside };
-    Intrinsic { tool, begin, finish: asks_nobody }
+    Intrinsic { tool, begin, finish: finish_without_model }
 }
 
 /// For intrinsics that ask no model.
-pub(super) fn asks_nobody(_: &Context<'_>, _: &Map<String, Value>, _: &str) -> Result<Done, String> {
+pub(super) fn finish_without_model(
+    _: &IntrinsicContext<'_>,
+    _: &Map<String, Value>,
+    _: &str,
+) -> Result<IntrinsicOutcome, String> {
     Err("it asks no model".to_owned())
 }
 
-impl From<Done> for Begun {
-    fn from(done: Done) -> Self {
+impl From<IntrinsicOutcome> for IntrinsicStart {
+    fn from(done: IntrinsicOutcome) -> Self {
         Self::Done(done)
     }
 }

@@ -44,7 +44,7 @@ impl Profile {
 
 impl AgentState {
     /// Takes in that the deadline of a request has passed: if there is no answer, the call ends.
-    pub(super) fn deadline_passed(&mut self, record: &Record, action: Uuid) {
+    pub(super) fn apply_deadline_passed(&mut self, record: &Record, action: Uuid) {
         let Some(known) = self.in_flight.get(&action) else { return };
         let (Some(agent), Some(due)) = (known.asked.clone(), known.due.clone()) else { return };
         let message = format!("{agent} had not answered by {due}, and was told to stop");
@@ -62,7 +62,7 @@ impl AgentState {
         let error = ToolError { kind: ToolErrorKind::TimedOut.text(), message };
         let ended =
             ToolResult { action_id: action.to_string(), ok: false, error: Some(error), ..ToolResult::default() };
-        self.learn(record, &ended);
+        self.apply_tool_result(record, &ended);
     }
 
     /// The requests that are late at this input.

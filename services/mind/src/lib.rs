@@ -5,71 +5,71 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes, `importing` what was said elsewhere; [`inner_state`] what it keeps in words for later turns
 //! * [`deliberation`]: from one input to one decision, by way of model calls
-//! * [`chat`]: what chat clients bring with the words
+//! * [`chat_client`]: what chat clients bring with the words
 //! * [`composition`]: agents that are composed of others; [`environment`] what is perceived when a message comes
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
 //!   for one
-//! * [`request`]: what a model is asked; [`offering`] which tools it lists; [`facts`] what it is told to be in progress
+//! * [`request`]: what a model is asked; [`tool_offering`] which tools it lists; [`in_flight_facts`] what it is told to be in progress
 //! * [`tokens`]: how much that is
-//! * [`answer`]: what a model's answer means; [`answer_forms`] those that are JSON
-//! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
+//! * [`model_answer`]: what a model's answer means; [`answer_schemas`] those that are JSON
+//! * [`build_pin`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
-pub mod answer;
-pub mod answer_forms;
-mod apply_message;
-pub mod basis;
+mod agent_requests;
+pub mod answer_schemas;
+mod background_lane;
+pub mod build_pin;
 pub mod call_bounds;
+mod call_target;
 pub mod caps;
 pub mod chain;
-pub mod chat;
+pub mod chat_client;
 pub mod chat_completions;
 pub mod composition;
 pub mod conditions;
-mod cutting;
+mod data_subject;
+mod decided_events;
 pub mod deliberation;
 pub mod environment;
-mod events;
-pub mod facts;
-mod folding;
 mod forgetting;
 mod idle_threads;
-mod importing;
 pub mod in_flight;
+pub mod in_flight_facts;
 pub mod inner_state;
 pub mod intrinsics;
-mod keywords;
 mod late_answers;
 pub mod late_requests;
 pub mod log;
 pub mod memories;
-mod models;
-pub mod offering;
-pub mod outside;
-mod owning;
+pub mod message_content;
+mod message_intake;
+pub mod model_answer;
+mod model_health;
+mod observed_events;
+mod pending_decision;
+mod pending_keywords;
 pub mod prices;
 pub mod profile;
 mod promises;
 pub mod prompts;
+pub mod provenance;
 mod reflection;
 pub mod replay;
 pub mod request;
-mod requests;
 pub mod schedule;
 pub mod schema;
 pub mod secrets;
-mod seen;
-mod session;
+mod seen_ids;
 mod shared;
 pub mod state;
 pub mod submodules;
-mod summing_up;
-mod target;
 pub mod tasks;
 pub mod team;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+mod thread_import;
+mod thread_summaries;
 pub mod tokens;
-mod wanted;
-pub mod words;
-mod working;
+pub mod tool_offering;
+mod truncation;
+mod work_session;

@@ -5,21 +5,21 @@
 //! state. Records that no cursor has passed are pending.
 //!
 //! An order to stop does not wait behind earlier messages: its decision names it and leaves the cursor where it is
-//! ([`overtaking`]). Background work is decided on independently of the foreground ([`working`]).
+//! ([`order_overtaking`]). Background work is decided on independently of the foreground ([`background_lane`]).
 //!
-//! State observed while a decision is being made is kept apart from the committed state ([`Base`]): until the decision
+//! State observed while a decision is being made is kept apart from the committed state ([`CommittedState`]): until the decision
 //! is in the log, another one may take its place, and a snapshot must hold committed state only.
 
-mod joining;
-mod overtaking;
-mod working;
+mod background_lane;
+mod message_joining;
+mod order_overtaking;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
-use kairo_events::{hash_chain::HashChain, personal::Whose, record::Record};
+use kairo_events::{hash_chain::HashChain, personal::ContentOwners, record::Record};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
@@ -28,9 +28,9 @@ use kairo_proto::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use self::overtaking::Order;
-pub use self::working::ReadyWork;
-use self::working::{is_left_for_work, pass};
+pub use self::background_lane::NextBackgroundInput;
+use self::background_lane::{apply_passed, is_left_for_background};
+use self::order_overtaking::IncomingOrder;
 use super::state::AgentState;
 
 /// Pending records per agent that are kept whole in memory. Of the rest only the sequence is kept; they are read when
@@ -48,11 +48,11 @@ pub struct Log {
     last: Option<Uuid>,
     /// The last sequence observed; beyond the cursor when the records after the cursor needed no decision.
     pub observed: u64,
-    ahead: VecDeque<Ahead>,
+    pending: VecDeque<PendingRecord>,
     /// Most pending records kept whole; `None` keeps all of them, which applying the log needs.
     held: Option<usize>,
     /// The committed state from before the input being decided on was observed.
-    base: Option<Base>,
+    base: Option<CommittedState>,
     /// Consecutive decisions on orders that overtook other inputs.
     overtaken: u32,
     /// The input whose model answers are already paid for; they are usable only if no later message joins it.
@@ -67,7 +67,7 @@ pub struct Log {
 
 /// A pending record: no decision has passed it.
 #[derive(Clone, Debug)]
-struct Ahead {
+struct PendingRecord {
     sequence: u64,
     /// `None` for a record that is read when it is needed.
     record: Option<Record>,
@@ -75,14 +75,14 @@ struct Ahead {
     user: Option<Arc<str>>,
 }
 
-impl Ahead {
-    fn order(&self) -> Option<Order<'_>> {
-        overtaking::order(&self.record.as_ref()?.body)
+impl PendingRecord {
+    fn as_order(&self) -> Option<IncomingOrder<'_>> {
+        order_overtaking::order_in(&self.record.as_ref()?.body)
     }
 }
 
 #[derive(Clone, Debug)]
-struct Base {
+struct CommittedState {
     state: Arc<AgentState>,
     observed: u64,
     /// The input being decided on: the first that needs a decision, the last that joined it, or an order.
@@ -93,7 +93,7 @@ struct Base {
 
 /// An input to decide on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct DecisionInput {
     pub record: Box<Record>,
     /// Everything up to this sequence is known, and the input itself, which lies beyond it when it overtakes others.
     pub cursor: u64,
@@ -101,7 +101,7 @@ pub struct Input {
     pub is_work: bool,
 }
 
-impl From<Record> for Input {
+impl From<Record> for DecisionInput {
     fn from(record: Record) -> Self {
         Self { cursor: record.sequence, record: Box::new(record), is_work: false }
     }
@@ -109,9 +109,9 @@ impl From<Record> for Input {
 
 /// The outcome of [`Log::push`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushOutcome {
     /// The record is pending now, or was known already.
-    Ahead,
+    Pending,
     /// The record is a decision on the input at this sequence.
     Decided(u64),
     /// The record is a copy of a decision: it decides nothing but counts for the guard.
@@ -120,10 +120,10 @@ pub enum Pushed {
 
 /// The next thing to do with the log.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ready {
+pub enum NextInput {
     /// This input needs a decision.
-    Input(Input),
-    /// The records at these sequences must be read first: see [`Log::supply`].
+    Input(DecisionInput),
+    /// The records at these sequences must be read first: see [`Log::supply_record`].
     Missing(Vec<u64>),
 }
 
@@ -146,10 +146,10 @@ pub struct Snapshot {
     pub chain: HashChain,
     /// Model answers collected so far for the next decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answers: Option<Answers>,
+    pub answers: Option<CollectedCompletions>,
     /// Model answers collected so far for the next decision of the work lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work_answers: Option<Answers>,
+    pub work_answers: Option<CollectedCompletions>,
     /// Orders to forget a user that the snapshot already honors: it holds nothing of those users.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<Uuid>,
@@ -157,7 +157,7 @@ pub struct Snapshot {
 
 /// Model answers collected for a decision that is not in the log yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answers {
+pub struct CollectedCompletions {
     /// Sequence of the input that the decision is on.
     pub input: u64,
     pub completions: Vec<Completion>,
@@ -176,17 +176,21 @@ fn is_empty(chain: &HashChain) -> bool {
 /// A record that was read contradicts what was observed: another replica decided differently, so the state must be
 /// rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Diverged;
+pub struct Divergence;
 
 impl Log {
     /// Resumes from a snapshot; `None` if it is of another version or another log.
-    pub fn resume(snapshot: Snapshot, log: Uuid) -> Option<Self> {
+    pub fn from_snapshot(snapshot: Snapshot, log: Uuid) -> Option<Self> {
         (snapshot.version == SNAPSHOT_VERSION && snapshot.log == log).then(|| Self {
             state: snapshot.state,
             read: snapshot.through,
             last: snapshot.last,
             observed: snapshot.observed,
-            ahead: snapshot.ahead.into_iter().map(|sequence| Ahead { sequence, record: None, user: None }).collect(),
+            pending: snapshot
+                .ahead
+                .into_iter()
+                .map(|sequence| PendingRecord { sequence, record: None, user: None })
+                .collect(),
             held: None,
             base: None,
             overtaken: 0,
@@ -198,12 +202,12 @@ impl Log {
 
     /// Builds a log that is read from its beginning by a reader who no longer sees the data that these orders forget.
     /// Any other such order diverges, since records read before it may be of a forgotten user.
-    pub fn without(forgotten: BTreeSet<Uuid>) -> Self {
+    pub fn without_forgotten(forgotten: BTreeSet<Uuid>) -> Self {
         Self { forgotten: Some(forgotten), ..Self::default() }
     }
 
     /// Returns true if the record orders to forget a user whose data may be in the state.
-    pub fn forgets(&self, record: &Record) -> bool {
+    pub fn requires_forgetting(&self, record: &Record) -> bool {
         let is_new = || self.forgotten.as_ref().is_some_and(|known| !known.contains(&record.envelope.id));
         matches!(record.body, Body::AgentForgotten(_)) && record.sequence > self.observed && is_new()
     }
@@ -214,7 +218,7 @@ impl Log {
             Some(base) => (base.state.clone(), base.observed),
             None => (self.state.clone(), self.observed),
         };
-        let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
+        let ahead = self.pending.iter().map(|ahead| ahead.sequence).collect();
         let (through, last) = (self.read, self.last);
         let (version, answers, work_answers) = (SNAPSHOT_VERSION, None, None);
         let forgotten = self.forgotten.clone().unwrap_or_default();
@@ -223,9 +227,9 @@ impl Log {
     }
 
     /// Takes in the next record of the agent's subjects.
-    pub fn push(&mut self, record: Record) -> Result<Pushed, Diverged> {
-        if self.forgets(&record) {
-            return Err(Diverged);
+    pub fn push(&mut self, record: Record) -> Result<PushOutcome, Divergence> {
+        if self.requires_forgetting(&record) {
+            return Err(Divergence);
         }
         let known = record.sequence <= self.read;
         if !known {
@@ -233,29 +237,30 @@ impl Log {
         }
         let Body::AgentDecision(decision) = &record.body else {
             if !known && record.sequence > self.observed {
-                self.keep(record);
+                self.push_pending(record);
             }
-            return Ok(Pushed::Ahead);
+            return Ok(PushOutcome::Pending);
         };
         if record.sequence <= self.state.decided {
-            return Ok(Pushed::Ahead);
+            return Ok(PushOutcome::Pending);
         }
         // Every decision goes beyond the one before it or takes an order out of what is ahead, so this is a copy of one. It
         // decides nothing, but the guard counts it.
         let overtakes = decision.overtaking != 0;
         if !self.is_new(record.sequence, decision) {
-            self.guarded_by(record.sequence);
-            return Ok(Pushed::Guarded);
+            self.advance_guard(record.sequence);
+            return Ok(PushOutcome::Guarded);
         }
         if decision.cursor < self.observed || self.base.as_ref().is_some_and(|base| base.overtakes) {
-            self.go_back(decision.cursor)?;
+            self.restore_committed(decision.cursor)?;
         }
-        let observed = (self.standing(), self.observed);
-        let passed = pass(&mut self.state, &self.ahead, observed, decision)?;
-        self.remove(&passed);
+        let observed = (self.committed_position(), self.observed);
+        let passed = apply_passed(&mut self.state, &self.pending, observed, decision)?;
+        self.remove_pending(&passed);
         if overtakes {
-            let order = self.at(decision.overtaking).and_then(|at| self.ahead.remove(at)).ok_or(Diverged)?;
-            Arc::make_mut(&mut self.state).observe(order.record.as_ref().ok_or(Diverged)?);
+            let order =
+                self.pending_index(decision.overtaking).and_then(|at| self.pending.remove(at)).ok_or(Divergence)?;
+            Arc::make_mut(&mut self.state).apply_record(order.record.as_ref().ok_or(Divergence)?);
         }
         if decision.work_input == 0 {
             self.overtaken = if overtakes { self.overtaken.saturating_add(1) } else { 0 };
@@ -263,59 +268,59 @@ impl Log {
         self.base = None;
         self.observed = decision.cursor;
         self.joined = self.joined.filter(|input| *input > decision.cursor);
-        Arc::make_mut(&mut self.state).commit(&record, decision);
+        Arc::make_mut(&mut self.state).apply_decision(&record, decision);
         let decided_on = decision.decided_on();
-        self.leave_to_work(record)?;
-        Ok(Pushed::Decided(decided_on))
+        self.settle_background(record)?;
+        Ok(PushOutcome::Decided(decided_on))
     }
 
     /// Returns true if the decision at this sequence is neither known yet nor a copy of a known one.
     pub fn is_new(&self, sequence: u64, decision: &AgentDecision) -> bool {
         let goes_on = match (decision.work_input, decision.overtaking) {
             (0, 0) => decision.cursor > self.state.cursor,
-            (0, order) => self.is_ahead(order),
-            (input, _) => self.is_ahead(input),
+            (0, order) => self.is_pending(order),
+            (input, _) => self.is_pending(input),
         };
         sequence > self.state.decided && goes_on
     }
 
     /// Returns the state in which a decision was made and its input; `None` if they are not in memory.
-    pub fn before(&self, decision: &AgentDecision) -> Option<(Arc<AgentState>, Input)> {
+    pub fn state_before(&self, decision: &AgentDecision) -> Option<(Arc<AgentState>, DecisionInput)> {
         let (mut state, observed) = match &self.base {
             Some(base) => (base.state.clone(), base.observed),
             None => (self.state.clone(), self.observed),
         };
-        let input = self.ahead.get(self.at(decision.decided_on())?)?.record.clone()?;
-        pass(&mut state, &self.ahead, (observed, observed), decision).ok()?;
+        let input = self.pending.get(self.pending_index(decision.decided_on())?)?.record.clone()?;
+        apply_passed(&mut state, &self.pending, (observed, observed), decision).ok()?;
         if decision.overtaking != 0 {
-            Arc::make_mut(&mut state).observe(&input);
+            Arc::make_mut(&mut state).apply_record(&input);
         }
         let is_work = decision.work_input != 0;
-        Some((state, Input { record: Box::new(input), cursor: decision.cursor, is_work }))
+        Some((state, DecisionInput { record: Box::new(input), cursor: decision.cursor, is_work }))
     }
 
-    fn keep(&mut self, record: Record) {
-        let (sequence, is_order) = (record.sequence, overtaking::order(&record.body).is_some());
+    fn push_pending(&mut self, record: Record) {
+        let (sequence, is_order) = (record.sequence, order_overtaking::order_in(&record.body).is_some());
         // Orders may overtake what is before them, so they are at hand wherever they stand.
-        let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
-        let has_room = |held| self.ahead.len() < held || is_order && orders() < held;
+        let orders = || self.pending.iter().filter(|ahead| ahead.as_order().is_some()).count();
+        let has_room = |held| self.pending.len() < held || is_order && orders() < held;
         let user = user_of(&record);
         let record = self.held.is_none_or(has_room).then_some(record);
-        self.put(Ahead { sequence, record, user });
+        self.insert_pending(PendingRecord { sequence, record, user });
     }
 
     /// Returns the index of the record at this sequence among the pending records.
-    fn at(&self, sequence: u64) -> Option<usize> {
-        self.ahead.binary_search_by_key(&sequence, |ahead| ahead.sequence).ok()
+    fn pending_index(&self, sequence: u64) -> Option<usize> {
+        self.pending.binary_search_by_key(&sequence, |ahead| ahead.sequence).ok()
     }
 
     /// Returns true if the record at this sequence was read and is still pending.
-    pub fn is_ahead(&self, sequence: u64) -> bool {
-        self.at(sequence).is_some()
+    pub fn is_pending(&self, sequence: u64) -> bool {
+        self.pending_index(sequence).is_some()
     }
 
     /// Takes in the decision that this replica has just committed. Records written before it are still to be read.
-    pub fn decided(&mut self, record: Record) -> Result<Pushed, Diverged> {
+    pub fn push_own_decision(&mut self, record: Record) -> Result<PushOutcome, Divergence> {
         let (read, last) = (self.read, self.last);
         let outcome = self.push(record);
         (self.read, self.last) = (read, last);
@@ -323,23 +328,23 @@ impl Log {
     }
 
     /// Returns to the committed state after another replica decided on less than was observed here.
-    fn go_back(&mut self, cursor: u64) -> Result<(), Diverged> {
-        let base = self.base.take().filter(|base| cursor >= base.observed).ok_or(Diverged)?;
+    fn restore_committed(&mut self, cursor: u64) -> Result<(), Divergence> {
+        let base = self.base.take().filter(|base| cursor >= base.observed).ok_or(Divergence)?;
         (self.state, self.observed) = (base.state, base.observed);
         Ok(())
     }
 
     /// Something unreadable stood on one of the agent's subjects. On the decision subject it still moves the guard.
-    pub fn pass_over(&mut self, sequence: u64, on_decisions: bool) {
+    pub fn skip_unreadable(&mut self, sequence: u64, on_decisions: bool) {
         if sequence > self.read {
             (self.read, self.last) = (sequence, None);
         }
         if on_decisions {
-            self.guarded_by(sequence);
+            self.advance_guard(sequence);
         }
     }
 
-    fn guarded_by(&mut self, sequence: u64) {
+    fn advance_guard(&mut self, sequence: u64) {
         let states = [Some(&mut self.state), self.base.as_mut().map(|base| &mut base.state)];
         for state in states.into_iter().flatten() {
             if state.decided < sequence {
@@ -349,29 +354,30 @@ impl Log {
     }
 
     /// Observes up to the next input that wants a decision.
-    pub fn next_input(&mut self) -> Option<Ready> {
+    pub fn next_input(&mut self) -> Option<NextInput> {
         loop {
-            if let Some(order) = self.overtake() {
-                return Some(Ready::Input(order));
+            if let Some(order) = self.overtake_with_order() {
+                return Some(NextInput::Input(order));
             }
-            if let Some(missing) = self.missing_work() {
+            if let Some(missing) = self.missing_background() {
                 return Some(missing);
             }
-            let at = self.first_of_foreground();
+            let at = self.first_foreground_index();
             // What the tail has yet to bring may stand before what this replica wrote itself.
-            let next = self.ahead.get(at).filter(|next| next.sequence <= self.read)?;
-            let Some(record) = &next.record else { return Some(self.missing()) };
-            if next.sequence > self.observed && is_left_for_work(&self.state, record) {
+            let next = self.pending.get(at).filter(|next| next.sequence <= self.read)?;
+            let Some(record) = &next.record else { return Some(self.next_missing()) };
+            if next.sequence > self.observed && is_left_for_background(&self.state, record) {
                 self.observed = next.sequence;
                 continue;
             }
             if next.sequence > self.observed {
                 // Whatever may want a decision is observed on a state of its own.
                 let before = (!is_mere_fact(&record.body)).then(|| (self.state.clone(), self.observed));
-                Arc::make_mut(&mut self.state).observe(record);
+                Arc::make_mut(&mut self.state).apply_record(record);
                 self.observed = next.sequence;
-                let wanted = before.filter(|_| self.state.wants(next.sequence));
-                let base = |(state, observed)| Base { state, observed, input: next.sequence, overtakes: false };
+                let wanted = before.filter(|_| self.state.needs_decision(next.sequence));
+                let base =
+                    |(state, observed)| CommittedState { state, observed, input: next.sequence, overtakes: false };
                 self.base = wanted.map(base);
                 if self.base.is_some() {
                     continue;
@@ -381,73 +387,73 @@ impl Log {
                 let input = base.input;
                 return self.join_messages(input);
             }
-            self.ahead.remove(at);
+            self.pending.remove(at);
         }
     }
 
     /// Models have answered for the sake of this input: until it is decided on, nothing more joins it, which would make
     /// the answers useless.
-    pub fn join_no_more(&mut self, input: u64) {
+    pub fn stop_joining(&mut self, input: u64) {
         self.joined = Some(input);
     }
 
     /// From here on, no more than this is kept whole of what lies ahead.
-    pub fn hold_at_most(&mut self, held: usize) {
+    pub fn limit_held_records(&mut self, held: usize) {
         self.held = Some(held);
     }
 
     /// The first of what is to be read.
-    fn missing(&self) -> Ready {
+    fn next_missing(&self) -> NextInput {
         let held = self.held.unwrap_or(usize::MAX);
-        let ahead = self.ahead.iter().take(held);
-        Ready::Missing(ahead.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect())
+        let ahead = self.pending.iter().take(held);
+        NextInput::Missing(ahead.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect())
     }
 
     /// Everything that is to be read: a decision of somebody else may pass any of it.
-    pub fn all_missing(&self) -> Vec<u64> {
-        self.ahead.iter().filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
+    pub fn missing_sequences(&self) -> Vec<u64> {
+        self.pending.iter().filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
     }
 
     /// Returns the sequences to read and supply before this record can be taken in: a decision may pass records that
     /// are not in memory.
-    pub fn lacking(&self, record: &Record) -> Vec<u64> {
+    pub fn missing_for(&self, record: &Record) -> Vec<u64> {
         let Body::AgentDecision(decision) = &record.body else { return Vec::new() };
         if record.sequence <= self.state.decided {
             return Vec::new();
         }
         let is_passed = |at: u64| at <= decision.cursor.max(decision.work_input) || at == decision.overtaking;
-        let passed = self.ahead.iter().filter(|ahead| is_passed(ahead.sequence));
+        let passed = self.pending.iter().filter(|ahead| is_passed(ahead.sequence));
         passed.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
     }
 
     /// Takes in what was read of what was missing; none for what nobody can read.
-    pub fn supply(&mut self, sequence: u64, record: Option<Record>) {
-        if let Some(at) = self.at(sequence) {
-            match (record, self.ahead.get_mut(at)) {
+    pub fn supply_record(&mut self, sequence: u64, record: Option<Record>) {
+        if let Some(at) = self.pending_index(sequence) {
+            match (record, self.pending.get_mut(at)) {
                 (Some(record), Some(ahead)) => {
                     ahead.user = user_of(&record);
                     ahead.record = Some(record);
                 }
-                _ => _ = self.ahead.remove(at),
+                _ => _ = self.pending.remove(at),
             }
         }
     }
 
     /// Gives back the room that is left of what was there before: a copy takes none that is empty, in maps several KiB.
-    pub fn shrink(&mut self) {
+    pub fn shrink_to_fit(&mut self) {
         self.state = Arc::new((*self.state).clone());
-        self.ahead.shrink_to_fit();
+        self.pending.shrink_to_fit();
     }
 
     /// Returns the number of pending records.
-    pub fn waiting(&self) -> usize {
-        self.ahead.len()
+    pub fn pending_count(&self) -> usize {
+        self.pending.len()
     }
 
     /// Returns the number of pending records by user, as far as their user is known.
-    pub fn waiting_by_user(&self) -> BTreeMap<Arc<str>, usize> {
+    pub fn pending_by_user(&self) -> BTreeMap<Arc<str>, usize> {
         let mut waiting = BTreeMap::new();
-        for user in self.ahead.iter().filter_map(|ahead| ahead.user.as_ref()) {
+        for user in self.pending.iter().filter_map(|ahead| ahead.user.as_ref()) {
             *waiting.entry(user.clone()).or_default() += 1;
         }
         waiting
@@ -456,9 +462,9 @@ impl Log {
 
 /// The user who says something, or of whom it is.
 fn user_of(record: &Record) -> Option<Arc<str>> {
-    match Whose::of(&record.body) {
-        Whose::Of(user) => Some(user.into()),
-        Whose::Nobodys | Whose::Each(_) => None,
+    match ContentOwners::from_body(&record.body) {
+        ContentOwners::One(user) => Some(user.into()),
+        ContentOwners::Nobody | ContentOwners::PerPart(_) => None,
     }
 }
 

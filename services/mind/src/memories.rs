@@ -10,7 +10,7 @@ use kairo_proto::v1::MemoryAppended;
 use kairo_proto::words::MemoryKind;
 use serde::{Deserialize, Serialize};
 
-use super::{outside::Provenance, state::AgentState, thread::cut_to};
+use super::{provenance::Provenance, state::AgentState, thread::cut_to};
 
 /// Memories at hand, their texts in bytes, the text of one in bytes, and the days they reach back from the newest.
 const RECENT: usize = 200;
@@ -28,14 +28,14 @@ const SOURCES: usize = 100;
 /// Lately written memories, the oldest forgotten first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memories {
-    pub recent: VecDeque<Recent>,
+    pub recent: VecDeque<KnownMemory>,
     /// Insights and facts of any age, the oldest forgotten first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub learned: VecDeque<Recent>,
+    pub learned: VecDeque<KnownMemory>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recent {
+pub struct KnownMemory {
     pub kind: String,
     pub subject: String,
     pub content: String,
@@ -55,8 +55,8 @@ impl Memories {
     pub(super) fn append(&mut self, appended: &MemoryAppended) {
         self.recent.retain(|known| known.memory_id != appended.memory_id);
         let mut outside = Provenance::default();
-        outside.see(&appended.outside);
-        let memory = Recent {
+        outside.add_marks(&appended.outside);
+        let memory = KnownMemory {
             kind: appended.kind.clone(),
             subject: cut_to(&appended.subject, CONTENT_BYTES),
             content: cut_to(&appended.content, CONTENT_BYTES),
@@ -69,22 +69,22 @@ impl Memories {
         self.learned.retain(|known| known.memory_id != memory.memory_id);
         if matches!(appended.kind_word(), MemoryKind::Insight | MemoryKind::Fact) {
             self.learned.push_back(memory.clone());
-            bound_fairly(&mut self.learned);
+            drop_fairly(&mut self.learned);
         }
         self.recent.push_back(memory);
-        self.forget();
+        self.forget_old();
     }
 
     /// Returns the memories of this user, or of all users, that may matter for a text: those that share most words with
     /// it first, then the newest.
-    pub fn recalled(&self, user: &str, text: &str) -> Vec<&Recent> {
-        let wanted = words(text);
+    pub fn recall_for(&self, user: &str, text: &str) -> Vec<&KnownMemory> {
+        let wanted = word_set(text);
         let his = self.learned.iter().filter(|known| known.user == user || known.user.is_empty());
-        let rank = |(at, known): (usize, _)| (shared(&wanted, known), at, known);
-        let mut ranked: Vec<(usize, usize, &Recent)> = his.enumerate().map(rank).collect();
+        let rank = |(at, known): (usize, _)| (shared_words(&wanted, known), at, known);
+        let mut ranked: Vec<(usize, usize, &KnownMemory)> = his.enumerate().map(rank).collect();
         ranked.sort_by_key(|(shared, at, _)| Reverse((*shared, *at)));
         let mut bytes = 0;
-        let fits = |(.., known): &(usize, usize, &Recent)| {
+        let fits = |(.., known): &(usize, usize, &KnownMemory)| {
             bytes += known.content.len();
             bytes <= RECALLED_BYTES
         };
@@ -93,10 +93,10 @@ impl Memories {
 
     /// Returns the oldest memory of the same kind and user that says nearly the same. It may be written again, so it is
     /// one that is known whole: its text was not cut, and none of it is a secret that is sealed elsewhere.
-    pub fn like(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
-        let said = words(content);
-        let is_alike = |known: &&Recent| {
-            let (both, all) = (shared(&said, known), words(&known.content).union(&said).count());
+    pub fn find_alike(&self, kind: &str, user: &str, content: &str) -> Option<&KnownMemory> {
+        let said = word_set(content);
+        let is_alike = |known: &&KnownMemory| {
+            let (both, all) = (shared_words(&said, known), word_set(&known.content).union(&said).count());
             let is_whole = known.content.len() < CONTENT_BYTES && !known.content.contains("[secret ");
             is_whole && known.kind == kind && known.user == user && all > 0 && both * 100 >= all * ALIKE
         };
@@ -105,17 +105,17 @@ impl Memories {
 
     /// Returns a memory of the same kind and user with the very same text, whatever the case and the punctuation at the
     /// end. Any other difference may matter: a number, a name, a date, a negation.
-    pub fn same(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
-        let said = plain(content);
-        let is_same = |known: &&Recent| {
+    pub fn find_identical(&self, kind: &str, user: &str, content: &str) -> Option<&KnownMemory> {
+        let said = normalize_text(content);
+        let is_same = |known: &&KnownMemory| {
             let is_whole = known.content.len() < CONTENT_BYTES && !known.content.contains("[secret ");
-            is_whole && known.kind == kind && known.user == user && plain(&known.content) == said
+            is_whole && known.kind == kind && known.user == user && normalize_text(&known.content) == said
         };
         self.learned.iter().find(is_same)
     }
 
     /// A memory that was written for this user lately, or learned.
-    pub fn at_hand(&self, memory_id: &str, user: &str) -> Option<&Recent> {
+    pub fn find_by_id(&self, memory_id: &str, user: &str) -> Option<&KnownMemory> {
         let mut known = self.learned.iter().chain(&self.recent);
         known.find(|known| known.memory_id == memory_id && known.user == user)
     }
@@ -126,19 +126,19 @@ impl Memories {
         self.learned.retain(|known| known.user != user);
     }
 
-    fn forget(&mut self) {
-        let newest = self.recent.iter().filter_map(|known| day(&known.day)).max();
+    fn forget_old(&mut self) {
+        let newest = self.recent.iter().filter_map(|known| parse_day(&known.day)).max();
         if let Some(newest) = newest {
-            let is_old = |known: &Recent| day(&known.day).is_none_or(|day| (newest - day).get_days() > DAYS);
+            let is_old = |known: &KnownMemory| parse_day(&known.day).is_none_or(|day| (newest - day).get_days() > DAYS);
             self.recent.retain(|known| !is_old(known));
         }
-        bound(&mut self.recent);
+        drop_oldest(&mut self.recent);
     }
 }
 
 /// The oldest make room.
-fn bound(memories: &mut VecDeque<Recent>) {
-    let mut bytes: usize = memories.iter().map(Recent::bytes).sum();
+fn drop_oldest(memories: &mut VecDeque<KnownMemory>) {
+    let mut bytes: usize = memories.iter().map(KnownMemory::bytes).sum();
     while memories.len() > RECENT || bytes > RECENT_BYTES {
         let Some(oldest) = memories.pop_front() else { break };
         bytes -= oldest.bytes();
@@ -146,8 +146,8 @@ fn bound(memories: &mut VecDeque<Recent>) {
 }
 
 /// The oldest of whoever has most makes room, so that nobody's work displaces what was learned for another.
-fn bound_fairly(memories: &mut VecDeque<Recent>) {
-    let bytes = |memories: &VecDeque<Recent>| memories.iter().map(Recent::bytes).sum::<usize>();
+fn drop_fairly(memories: &mut VecDeque<KnownMemory>) {
+    let bytes = |memories: &VecDeque<KnownMemory>| memories.iter().map(KnownMemory::bytes).sum::<usize>();
     while memories.len() > RECENT || bytes(memories) > RECENT_BYTES {
         let mut of_user: BTreeMap<&str, usize> = BTreeMap::new();
         memories.iter().for_each(|known| *of_user.entry(&known.user).or_default() += known.bytes());
@@ -160,20 +160,21 @@ fn bound_fairly(memories: &mut VecDeque<Recent>) {
 }
 
 /// Memories as models are shown them, a line for each.
-pub fn in_lines(memories: &[&Recent]) -> String {
+pub fn in_lines(memories: &[&KnownMemory]) -> String {
     let lines = memories.iter().map(|known| format!("- {}: {}", known.kind, known.content));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Memories in numbered lines, with the day of each: of two that contradict each other, the newer one holds.
-pub fn in_numbered_lines(memories: &[&Recent]) -> String {
-    let line =
-        |(number, known): (usize, &&Recent)| format!("{number}. {} ({}): {}", known.kind, known.day, known.content);
+pub fn in_numbered_lines(memories: &[&KnownMemory]) -> String {
+    let line = |(number, known): (usize, &&KnownMemory)| {
+        format!("{number}. {} ({}): {}", known.kind, known.day, known.content)
+    };
     (1..).zip(memories).map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The words of a text, in small letters. What is written without spaces is taken letter by letter.
-fn words(text: &str) -> BTreeSet<String> {
+fn word_set(text: &str) -> BTreeSet<String> {
     let small = text.to_lowercase();
     let parts = small.split(|sign: char| !sign.is_alphanumeric()).filter(|part| !part.is_empty());
     parts
@@ -185,17 +186,17 @@ fn words(text: &str) -> BTreeSet<String> {
 }
 
 /// A text in small letters, with single spaces and without the punctuation at its end.
-fn plain(text: &str) -> String {
+fn normalize_text(text: &str) -> String {
     let small = text.to_lowercase();
     let words: Vec<&str> = small.split_whitespace().collect();
     words.join(" ").trim_end_matches(['.', '!', '。', '！', ' ']).to_owned()
 }
 
-fn shared(wanted: &BTreeSet<String>, known: &Recent) -> usize {
-    words(&known.content).intersection(wanted).count()
+fn shared_words(wanted: &BTreeSet<String>, known: &KnownMemory) -> usize {
+    word_set(&known.content).intersection(wanted).count()
 }
 
-impl Recent {
+impl KnownMemory {
     fn bytes(&self) -> usize {
         self.subject.len() + self.content.len() + self.sources.iter().map(String::len).sum::<usize>()
     }
@@ -203,7 +204,7 @@ impl Recent {
 
 impl AgentState {
     /// Takes in `memory.appended`: events that a journal entry came from wait no longer to be written down.
-    pub(super) fn remembered(&mut self, appended: &MemoryAppended) {
+    pub(super) fn apply_memory_appended(&mut self, appended: &MemoryAppended) {
         self.memories.append(appended);
         if appended.kind_word() != MemoryKind::Journal {
             return;
@@ -218,7 +219,7 @@ impl AgentState {
     }
 }
 
-fn day(text: &str) -> Option<Date> {
+fn parse_day(text: &str) -> Option<Date> {
     text.parse().ok()
 }
 
@@ -243,7 +244,7 @@ mod tests {
         (0..300).for_each(|id| memories.append(&appended(id, "2026-11-20", "x")));
         assert_eq!((memories.recent.len(), memories.recent[0].memory_id.as_str()), (RECENT, "memory-100"));
         (0..50).for_each(|id| memories.append(&appended(1_000 + id, "2026-11-21", &"x".repeat(100_000))));
-        assert!(memories.recent.iter().map(Recent::bytes).sum::<usize>() <= RECENT_BYTES);
+        assert!(memories.recent.iter().map(KnownMemory::bytes).sum::<usize>() <= RECENT_BYTES);
         assert!(memories.recent.len() < 10);
         memories.append(&appended(2_000, "2026-11-29", "x"));
         assert!(memories.recent.iter().any(|known| known.day == "2026-11-21"));
@@ -265,17 +266,20 @@ mod tests {
         (0..).zip(told).for_each(|(id, content)| memories.append(&learned(id, "ann", content)));
         memories.append(&learned(7, "bob", "NVIDIA is bob's secret"));
         let recalled = |memories: &Memories, text: &str| {
-            memories.recalled("ann", text).iter().map(|known| known.content.clone()).collect::<Vec<_>>()
+            memories.recall_for("ann", text).iter().map(|known| known.content.clone()).collect::<Vec<_>>()
         };
         assert_eq!(recalled(&memories, "Research NVIDIA"), [told[0], told[2], told[1]]);
-        assert_eq!(memories.like("insight", "ann", "nvidia reports in MAY!").unwrap().memory_id, "memory-0");
-        assert!(memories.like("fact", "ann", told[0]).is_none() && memories.like("insight", "bob", told[0]).is_none());
+        assert_eq!(memories.find_alike("insight", "ann", "nvidia reports in MAY!").unwrap().memory_id, "memory-0");
+        assert!(
+            memories.find_alike("fact", "ann", told[0]).is_none()
+                && memories.find_alike("insight", "bob", told[0]).is_none()
+        );
         let secret = learned(8, "ann", "the key is [secret key]");
         memories.append(&secret);
-        assert!(memories.like("insight", "ann", &secret.content).is_none(), "its secret would be lost");
+        assert!(memories.find_alike("insight", "ann", &secret.content).is_none(), "its secret would be lost");
         let long = learned(9, "ann", &"long ".repeat(4_000));
         memories.append(&long);
-        assert!(memories.like("insight", "ann", "long").is_none(), "its end would be lost");
+        assert!(memories.find_alike("insight", "ann", "long").is_none(), "its end would be lost");
         (10..400).for_each(|id| memories.append(&learned(id, "ann", &"x ".repeat(1_000))));
         assert!(memories.learned.len() <= RECENT && recalled(&memories, "x").len() <= 2);
     }
@@ -300,9 +304,9 @@ mod tests {
         }
         let mut entry = appended(1, "2026-11-20", "x");
         entry.source_event_ids = vec!["t-1".into(), "t-2".into(), "u-1".into()];
-        state.remembered(&MemoryAppended { kind: "person".into(), ..entry.clone() });
+        state.apply_memory_appended(&MemoryAppended { kind: "person".into(), ..entry.clone() });
         assert_eq!(state.threads["t"].fresh.len(), 2);
-        state.remembered(&entry);
+        state.apply_memory_appended(&entry);
         assert_eq!((state.threads["t"].fresh.len(), state.threads["t"].news), (0, 0));
         assert_eq!((state.threads["u"].fresh.len(), state.threads["u"].news), (1, 2));
     }

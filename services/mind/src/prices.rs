@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kairo_events::prices::{Cost, Price, Usage};
+use kairo_events::prices::{ModelPrice, TokenCost, TokenCounts};
 use kairo_proto::v1::{BasisModel, BasisPrice, Completion, DecisionBasis, GivenUpCall, NamedPrice};
 
 use super::team::Amount;
@@ -11,28 +11,28 @@ use super::team::Amount;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceList {
     /// By tier, what the model costs that is asked first.
-    tiers: BTreeMap<String, Price>,
+    tiers: BTreeMap<String, ModelPrice>,
     /// Every model that may be asked, with its tier. None in a basis from before epoch 10: answers of a tier cost what its first
     /// model does, and nothing is said of those without a price.
-    models: Vec<Listed>,
+    models: Vec<ListedModel>,
     /// Price of a model that has none of its own.
-    fallback: Option<Price>,
+    fallback: Option<ModelPrice>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Listed {
+struct ListedModel {
     tier: String,
     model: String,
-    price: Option<Price>,
+    price: Option<ModelPrice>,
 }
 
 impl PriceList {
     /// The prices that a recorded basis says.
-    pub fn of(basis: &DecisionBasis) -> Self {
-        let known = |price: &Option<BasisPrice>| price.as_ref().map(Price::known);
+    pub fn from_basis(basis: &DecisionBasis) -> Self {
+        let known = |price: &Option<BasisPrice>| price.as_ref().map(ModelPrice::from_basis_price);
         let tier = |model: &BasisModel| Some((model.tier.clone(), known(&model.price)?));
         let listed =
-            |it: &NamedPrice| Listed { tier: it.tier.clone(), model: it.model.clone(), price: known(&it.price) };
+            |it: &NamedPrice| ListedModel { tier: it.tier.clone(), model: it.model.clone(), price: known(&it.price) };
         Self {
             tiers: basis.models.iter().filter_map(tier).collect(),
             models: basis.prices.iter().map(listed).collect(),
@@ -41,48 +41,48 @@ impl PriceList {
     }
 
     /// Returns the prices as a basis records them.
-    pub fn recorded(&self) -> (Vec<NamedPrice>, Option<BasisPrice>) {
-        let named = |it: &Listed| NamedPrice {
+    pub fn to_basis(&self) -> (Vec<NamedPrice>, Option<BasisPrice>) {
+        let named = |it: &ListedModel| NamedPrice {
             model: it.model.clone(),
-            price: it.price.map(Price::recorded),
+            price: it.price.map(ModelPrice::to_basis_price),
             tier: it.tier.clone(),
         };
-        (self.models.iter().map(named).collect(), self.fallback.map(Price::recorded))
+        (self.models.iter().map(named).collect(), self.fallback.map(ModelPrice::to_basis_price))
     }
 
     /// With every model that may be asked: its tier, its name and its price, if that is known.
-    pub fn listing(models: Vec<(String, String, Option<Price>)>, fallback: Option<Price>) -> Self {
-        let listed = |(tier, model, price)| Listed { tier, model, price };
+    pub fn from_models(models: Vec<(String, String, Option<ModelPrice>)>, fallback: Option<ModelPrice>) -> Self {
+        let listed = |(tier, model, price)| ListedModel { tier, model, price };
         Self { tiers: BTreeMap::new(), models: models.into_iter().map(listed).collect(), fallback }
     }
 
     /// Returns the tokens and the cost of these answers, with the tokens whose cost is not known.
     pub fn bill(&self, completions: &[Completion]) -> Amount {
-        let used = |it: &Completion| Usage {
+        let used = |it: &Completion| TokenCounts {
             input_tokens: it.input_tokens,
             cached_tokens: it.cached_tokens,
             output_tokens: it.output_tokens,
         };
-        self.sum(completions.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
+        self.sum_calls(completions.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
     }
 
     /// Returns the tokens and the cost of calls that were given up, with the tokens whose cost is not known.
-    pub fn bill_of_given_up(&self, calls: &[GivenUpCall]) -> Amount {
-        let used = |it: &GivenUpCall| Usage {
+    pub fn bill_abandoned_calls(&self, calls: &[GivenUpCall]) -> Amount {
+        let used = |it: &GivenUpCall| TokenCounts {
             input_tokens: it.input_tokens,
             cached_tokens: it.cached_tokens,
             output_tokens: it.output_tokens,
         };
-        self.sum(calls.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
+        self.sum_calls(calls.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
     }
 
-    fn sum<'c>(&self, calls: impl Iterator<Item = (&'c str, &'c str, Usage)>) -> Amount {
-        let (mut bill, mut cost) = (Amount::default(), Cost::default());
+    fn sum_calls<'c>(&self, calls: impl Iterator<Item = (&'c str, &'c str, TokenCounts)>) -> Amount {
+        let (mut bill, mut cost) = (Amount::default(), TokenCost::default());
         for (tier, model, usage) in calls {
             let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
             bill.tokens = bill.tokens.saturating_add(tokens);
-            match self.price(tier, model) {
-                Some(price) => cost = cost.plus(price.cost_of(usage)),
+            match self.price_of(tier, model) {
+                Some(price) => cost = cost.saturating_add(price.cost_of(usage)),
                 None if self.models.is_empty() => {}
                 None => bill.unpriced = bill.unpriced.saturating_add(tokens),
             }
@@ -91,38 +91,38 @@ impl PriceList {
     }
 
     /// Returns the price of a model that answers in a tier.
-    fn price(&self, tier: &str, model: &str) -> Option<Price> {
+    fn price_of(&self, tier: &str, model: &str) -> Option<ModelPrice> {
         match self.models.is_empty() {
             true => self.tiers.get(tier).copied(),
-            false => self.listed(tier, model).or(self.fallback),
+            false => self.listed_price(tier, model).or(self.fallback),
         }
     }
 
     /// The price of the model that is called so or, as endpoints add a version to names, of the one whose name is the longest
     /// beginning of it. A name that is neither may be of any model of the tier: of the dearest, so that no bound is passed unseen.
-    fn listed(&self, tier: &str, model: &str) -> Option<Price> {
+    fn listed_price(&self, tier: &str, model: &str) -> Option<ModelPrice> {
         let of_tier = || self.models.iter().filter(|it| it.tier == tier);
-        let begins = |it: &&Listed| !it.model.is_empty() && model.starts_with(&it.model);
+        let begins = |it: &&ListedModel| !it.model.is_empty() && model.starts_with(&it.model);
         if let Some(known) = of_tier().filter(begins).max_by_key(|it| it.model.len()) {
             return known.price;
         }
-        of_tier().map(|it| it.price).reduce(|one, other| Some(one?.dearer(other?))).flatten()
+        of_tier().map(|it| it.price).reduce(|one, other| Some(one?.max_with(other?))).flatten()
     }
 
     /// A model of the tier that has no price, where nothing counts instead: what it will cost nobody can know.
-    pub fn unpriced(&self, tier: &str) -> Option<&str> {
+    pub fn unpriced_model(&self, tier: &str) -> Option<&str> {
         let unpriced = self.models.iter().find(|it| it.tier == tier && it.price.is_none());
         unpriced.filter(|_| self.fallback.is_none()).map(|it| it.model.as_str())
     }
 
     /// Every model without a price, where nothing counts instead.
-    pub fn all_unpriced(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn unpriced_models(&self) -> impl Iterator<Item = (&str, &str)> {
         let unpriced = self.models.iter().filter(|it| it.price.is_none() && self.fallback.is_none());
         unpriced.map(|it| (it.tier.as_str(), it.model.as_str()))
     }
 
     /// Returns true if some model is billed at the fallback price.
-    pub fn falls_back(&self) -> bool {
+    pub fn uses_fallback(&self) -> bool {
         self.fallback.is_some() && self.models.iter().any(|it| it.price.is_none())
     }
 }
@@ -131,7 +131,7 @@ impl PriceList {
 mod tests {
     use super::*;
 
-    fn price(text: &str) -> Price {
+    fn price(text: &str) -> ModelPrice {
         serde_json::from_str(text).unwrap()
     }
 
@@ -139,7 +139,7 @@ mod tests {
         let listed = |(model, text): &(&str, &str)| {
             ("heavy".to_owned(), (*model).to_owned(), (!text.is_empty()).then(|| price(text)))
         };
-        PriceList::listing(models.iter().map(listed).collect(), fallback.map(price))
+        PriceList::from_models(models.iter().map(listed).collect(), fallback.map(price))
     }
 
     fn answer(model: &str) -> Completion {
@@ -154,7 +154,7 @@ mod tests {
 
     fn cost(list: &PriceList, model: &str) -> (String, u64) {
         let Amount { cost, unpriced, .. } = list.bill(&[answer(model)]);
-        (Cost::of_units(cost).to_string(), unpriced)
+        (TokenCost::of_units(cost).to_string(), unpriced)
     }
 
     const LARGE: (&str, &str) = ("large", r#"{ "input": 4, "output": 8, "cached": 2 }"#);
@@ -174,22 +174,22 @@ mod tests {
         let open = list(&[LARGE, ("odd", "")], None);
         assert_eq!(cost(&open, "odd"), ("0".to_owned(), 1_000_000));
         assert_eq!(cost(&open, "renamed"), ("0".to_owned(), 1_000_000));
-        assert_eq!((open.unpriced("heavy"), open.unpriced("light")), (Some("odd"), None));
+        assert_eq!((open.unpriced_model("heavy"), open.unpriced_model("light")), (Some("odd"), None));
         let closed = list(&[LARGE, ("odd", "")], Some(r#"{ "input": 9, "output": 9 }"#));
         assert_eq!(cost(&closed, "odd"), ("9".to_owned(), 0));
-        assert!(closed.unpriced("heavy").is_none() && closed.falls_back());
+        assert!(closed.unpriced_model("heavy").is_none() && closed.uses_fallback());
     }
 
     #[test]
     fn a_basis_from_before_says_what_it_said() {
-        let model = |tier: &str, price: Option<Price>| BasisModel {
+        let model = |tier: &str, price: Option<ModelPrice>| BasisModel {
             tier: tier.into(),
             model: "m".into(),
-            price: price.map(Price::recorded),
+            price: price.map(ModelPrice::to_basis_price),
             ..Default::default()
         };
         let models = vec![model("heavy", Some(price(SMALL.1))), model("light", None)];
-        let list = PriceList::of(&DecisionBasis { models, ..Default::default() });
+        let list = PriceList::from_basis(&DecisionBasis { models, ..Default::default() });
         assert_eq!(cost(&list, "any"), ("1".to_owned(), 0));
         let light = Completion { tier: "light".into(), ..answer("any") };
         assert_eq!(list.bill(&[light]), Amount { tokens: 1_000_000, ..Amount::default() });

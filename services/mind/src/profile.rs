@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     caps::Caps,
-    composition::{Member, covers, is_listed},
+    composition::{CompositeMember, covers, is_listed},
     environment::Perception,
     intrinsics,
-    session::Bounds,
     state::{HISTORY, is_none},
     submodules::{MOST_EVER, Submodule},
     team::Team,
     thread::Cutoff,
+    work_session::WorkBounds,
 };
 
 /// Seconds until a queued task that failed is tried again, when the profile does not say.
@@ -62,11 +62,11 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lead: String,
     /// Bounds of one work session.
-    #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
-    pub session: Bounds,
+    #[serde(default, skip_serializing_if = "WorkBounds::is_nothing")]
+    pub session: WorkBounds,
     /// Bounds of one queued task, over all its sessions.
-    #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
-    pub task: Bounds,
+    #[serde(default, skip_serializing_if = "WorkBounds::is_nothing")]
+    pub task: WorkBounds,
     /// True if the agent guesses the goal of a message first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guesses_goal: bool,
@@ -78,7 +78,7 @@ pub struct Profile {
     pub inner_state: bool,
     /// The agents that it is composed of, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<Member>,
+    pub members: Vec<CompositeMember>,
     /// Perceptions to take when a message comes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<Perception>,
@@ -140,27 +140,27 @@ impl Profile {
             mission: profile.mission.clone(),
             next_run_after: if profile.next_run_after == 0 { NEXT_RUN_AFTER } else { profile.next_run_after },
             owner: profile.owner.clone(),
-            team: profile.team.as_ref().map(Team::of),
+            team: profile.team.as_ref().map(Team::from_proto),
             lead: profile.lead.clone(),
-            session: Bounds::of(profile.session.as_ref()),
-            task: Bounds::of(profile.task.as_ref()),
+            session: WorkBounds::from_proto(profile.session.as_ref()),
+            task: WorkBounds::from_proto(profile.task.as_ref()),
             guesses_goal: profile.guesses_goal,
             max_reflections: profile.max_reflections,
             inner_state: profile.inner_state,
-            members: profile.members.iter().map(Member::of).collect(),
-            environment: profile.environment.iter().map(Perception::of).collect(),
-            submodules: profile.submodules.iter().take(MOST_EVER as usize).map(Submodule::of).collect(),
+            members: profile.members.iter().map(CompositeMember::from_proto).collect(),
+            environment: profile.environment.iter().map(Perception::from_proto).collect(),
+            submodules: profile.submodules.iter().take(MOST_EVER as usize).map(Submodule::from_proto).collect(),
             max_submodules: profile.max_submodules,
             cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
             summary_after: profile.summary_after,
-            caps: Caps::of(profile.caps.as_ref()),
+            caps: Caps::from_proto(profile.caps.as_ref()),
             request_deadline: profile.request_deadline,
             message_model_calls: profile.message_model_calls,
         }
     }
 
     /// Returns true if the agent may use the tool, itself or through a member.
-    pub fn offers(&self, tool: &str) -> bool {
+    pub fn offers_tool(&self, tool: &str) -> bool {
         if intrinsics::tasks::is_of_queue(tool) && !self.background {
             return false;
         }
@@ -170,11 +170,11 @@ impl Profile {
         if intrinsics::members::is_of_composites(tool) {
             return !self.members.is_empty();
         }
-        self.has(tool) || self.member_with(tool).is_some()
+        self.has_tool(tool) || self.member_with(tool).is_some()
     }
 
     /// Returns true if the profile's list excludes the tool.
-    pub fn takes_out(&self, tool: &str) -> bool {
+    pub fn excludes_tool(&self, tool: &str) -> bool {
         self.tools.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|pattern| covers(pattern, tool))
     }
 
@@ -186,7 +186,7 @@ impl Profile {
     }
 
     /// Returns true if the agent has the tool itself: its list covers it, or it has no list and no members.
-    pub fn has(&self, tool: &str) -> bool {
+    pub fn has_tool(&self, tool: &str) -> bool {
         let is_named = |pattern: &String| covers(pattern, tool);
         if intrinsics::inner_state::is_of_inner_state(tool) {
             // Tools are named to narrow what there is; other names say nothing of inner state.

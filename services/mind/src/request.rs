@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 
 use self::conversation::LEFT_OUT;
 pub use self::{
-    block::{CLOSE, OPEN, beginning, block, blocks, defuse},
-    conversation::{Conversation, check, is_call_id, short_id},
+    block::{CLOSE, OPEN, block_contents, blocks_offset, context_block, defuse_markers},
+    conversation::{Conversation, check_conversation, is_call_id, short_call_id},
 };
 
 /// The event of a plan.
@@ -28,7 +28,7 @@ pub struct ModelRequest {
     /// heavy, fast or light.
     pub tier: &'static str,
     /// In the form that [`Conversation`] gives them.
-    pub messages: Vec<Message>,
+    pub messages: Vec<PromptMessage>,
     /// They stay the same through a turn, whether or not they may be called: messages hold calls of them, and what is the same
     /// again is paid for once.
     pub tools: Vec<Tool>,
@@ -88,7 +88,7 @@ pub struct AnswerSchema {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-pub enum Message {
+pub enum PromptMessage {
     System {
         text: String,
     },
@@ -114,19 +114,19 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl PromptMessage {
     /// Of the model, in words alone.
-    pub fn answered(text: impl Into<String>) -> Self {
-        Self::called(text, Vec::new())
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::assistant_with_calls(text, Vec::new())
     }
 
     /// Of the model, with calls.
-    pub fn called(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
+    pub fn assistant_with_calls(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
         Self::Assistant { text: text.into(), calls, reasoning_details: String::new(), passed_back: String::new() }
     }
 
     /// Of a user, in words alone.
-    pub fn said(text: impl Into<String>) -> Self {
+    pub fn user(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), parts: Vec::new() }
     }
 }
@@ -163,7 +163,7 @@ pub struct Tool {
 impl Tool {
     /// Returns true if a human must consent to a call with these arguments.
     pub fn needs_approval_of(&self, arguments: &str) -> bool {
-        self.needs_approval || consent::is_needed_for(&self.needs_approval_with, arguments)
+        self.needs_approval || consent::is_needed_for_text(&self.needs_approval_with, arguments)
     }
 }
 
@@ -191,89 +191,93 @@ impl Catalogue {
 
 impl ModelRequest {
     /// One step of the mind, which is told what it is and what it is about, and calls no tools.
-    pub fn of(tier: &'static str, system: impl Into<String>, user: impl Into<String>) -> Self {
-        let mut request = Self::with(tier, vec![Message::System { text: system.into() }]);
-        request.conversation().user(&user.into(), &[]);
+    pub fn from_prompt(tier: &'static str, system: impl Into<String>, user: impl Into<String>) -> Self {
+        let mut request = Self::from_messages(tier, vec![PromptMessage::System { text: system.into() }]);
+        request.conversation().push_user(&user.into(), &[]);
         request
     }
 
     /// One that offers no tools.
-    pub fn with(tier: &'static str, messages: Vec<Message>) -> Self {
+    pub fn from_messages(tier: &'static str, messages: Vec<PromptMessage>) -> Self {
         Self { tier, messages, ..Self::default() }
     }
 
     /// Has the request answered in JSON of this form.
     #[must_use]
-    pub fn answered_as(self, schema: AnswerSchema) -> Self {
+    pub fn with_answer_schema(self, schema: AnswerSchema) -> Self {
         Self { answer_schema: Some(schema), ..self }
     }
 
     /// Returns true if the model may call a tool.
-    pub fn may_call(&self) -> bool {
+    pub fn may_call_tools(&self) -> bool {
         !self.tools.is_empty() && self.tool_choice != ToolChoice::None
     }
 
     /// Adds to its messages.
     pub fn conversation(&mut self) -> Conversation<'_> {
-        Conversation::of(&mut self.messages)
+        Conversation::from_messages(&mut self.messages)
     }
 
     /// Shows the model its answer and what is wrong with it, in a form that every endpoint takes.
     pub fn push_correction(&mut self, answer: &Completion, correction: &str) {
-        self.conversation().correction(answer, correction);
+        self.conversation().push_correction(answer, correction);
     }
 
     /// Every image and piece of audio in it, the oldest first.
-    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &Part> {
+    pub fn media_parts(&self) -> impl DoubleEndedIterator<Item = &Part> {
         self.messages.iter().flat_map(|message| match message {
-            Message::User { parts, .. } => parts.as_slice(),
+            PromptMessage::User { parts, .. } => parts.as_slice(),
             _ => &[],
         })
     }
 
     /// Puts words in the place of every image and piece of audio.
-    pub fn put_in_words(&mut self, why: &str) {
+    pub fn replace_media_with_words(&mut self, why: &str) {
         for message in &mut self.messages {
-            let Message::User { text, parts } = message else { continue };
-            parts.drain(..).for_each(|part| add_line(text, &in_place_of(&part, why)));
+            let PromptMessage::User { text, parts } = message else { continue };
+            parts.drain(..).for_each(|part| add_line(text, &describe_omitted_part(&part, why)));
         }
     }
 
     /// Leaves out the older half of what was said, but for the system's first words and the user's last ones. What is left is a
     /// conversation as every endpoint takes it.
-    pub fn shorten(&mut self) {
-        let first = usize::from(matches!(self.messages.first(), Some(Message::System { .. })));
+    pub fn drop_older_half(&mut self) {
+        let first = usize::from(matches!(self.messages.first(), Some(PromptMessage::System { .. })));
         let mut rest = self.messages.split_off(first.min(self.messages.len()));
         // It says that something was left out, and stands for nothing.
-        let is_mark = |message: &Message| matches!(message, Message::User { text, .. } if *text == block(LEFT_OUT));
+        let is_mark = |message: &PromptMessage| matches!(message, PromptMessage::User { text, .. } if *text == context_block(LEFT_OUT));
         if rest.first().is_some_and(is_mark) {
             rest.remove(0);
         }
-        let is_said = |message: &Message| matches!(message, Message::User { .. }) && !conversation::is_shown(message);
+        let is_said = |message: &PromptMessage| {
+            matches!(message, PromptMessage::User { .. }) && !conversation::holds_result_parts(message)
+        };
         let last_said = rest.iter().rposition(is_said);
         let half = rest.len() / 2;
         // A result is nothing without its call.
-        let is_result = |message: &&Message| matches!(message, Message::Tool { .. }) || conversation::is_shown(message);
+        let is_result = |message: &&PromptMessage| {
+            matches!(message, PromptMessage::Tool { .. }) || conversation::holds_result_parts(message)
+        };
         let half = half + rest.iter().skip(half).take_while(is_result).count();
         let kept = rest.into_iter().enumerate().filter(|(at, _)| *at >= half || Some(*at) == last_said);
-        let kept: Vec<Message> = kept.map(|(_, message)| message).collect();
-        if !matches!(kept.first(), Some(Message::User { .. })) {
-            self.messages.push(Message::said(block(LEFT_OUT)));
+        let kept: Vec<PromptMessage> = kept.map(|(_, message)| message).collect();
+        if !matches!(kept.first(), Some(PromptMessage::User { .. })) {
+            self.messages.push(PromptMessage::user(context_block(LEFT_OUT)));
         }
         self.messages.extend(kept);
     }
 
     /// Digests of its parts, but for what is sent; `tools` is that of its tools as JSON. Facts are the blocks behind its last words.
-    pub fn digests(&self, tools: u64) -> RequestDigests {
-        let is_system = |message: &&Message| matches!(message, Message::System { .. });
+    pub fn part_digests(&self, tools: u64) -> RequestDigests {
+        let is_system = |message: &&PromptMessage| matches!(message, PromptMessage::System { .. });
         let (system, rest) = self.messages.split_at(self.messages.iter().take(1).take_while(is_system).count());
-        let of = |messages: &[&Message]| match messages {
+        let of = |messages: &[&PromptMessage]| match messages {
             [] => 0,
             messages => short_digest(&serde_json::to_vec(messages).unwrap_or_default()),
         };
-        let (last, facts) = rest.last().map_or((None, ""), parted);
+        let (last, facts) = rest.last().map_or((None, ""), split_off_blocks);
         let earlier = rest.get(..rest.len().saturating_sub(1)).unwrap_or_default();
-        let history: Vec<&Message> = earlier.iter().chain(&last).collect();
+        let history: Vec<&PromptMessage> = earlier.iter().chain(&last).collect();
         RequestDigests {
             system: of(&system.iter().collect::<Vec<_>>()),
             tools: if self.tools.is_empty() { 0 } else { tools },
@@ -285,24 +289,24 @@ impl ModelRequest {
 
     /// Proves that a rebuilt request is the one that was sent.
     pub fn digest(&self) -> String {
-        Self::digest_of(&serde_json::to_vec(self).unwrap_or_default())
+        Self::digest_of_json(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    fn digest_of(canonical: &[u8]) -> String {
-        ids::named("request", &[canonical]).to_string()
+    fn digest_of_json(canonical: &[u8]) -> String {
+        ids::from_parts("request", &[canonical]).to_string()
     }
 
     /// Returns the digest of the request, with its tools already written as JSON.
-    pub fn digest_with(&self, tools: &RawValue) -> String {
-        self.digest_in(tools, &mut Vec::new())
+    pub fn digest_with_tools(&self, tools: &RawValue) -> String {
+        self.digest_with_buffer(tools, &mut Vec::new())
     }
 
     /// Returns the digest of the request, for callers that make many: its JSON overwrites the content of `json`.
-    pub(crate) fn digest_in(&self, tools: &RawValue, json: &mut Vec<u8>) -> String {
+    pub(crate) fn digest_with_buffer(&self, tools: &RawValue, json: &mut Vec<u8>) -> String {
         #[derive(Serialize)]
-        struct Canonical<'r> {
+        struct CanonicalRequest<'r> {
             tier: &'r str,
-            messages: &'r [Message],
+            messages: &'r [PromptMessage],
             tools: &'r RawValue,
             #[serde(skip_serializing_if = "is_free")]
             tool_choice: &'r ToolChoice,
@@ -313,23 +317,25 @@ impl ModelRequest {
             choice.is_free()
         }
         let Self { tier, messages, tool_choice, answer_schema, .. } = self;
-        let canonical = Canonical { tier, messages, tools, tool_choice, answer_schema };
+        let canonical = CanonicalRequest { tier, messages, tools, tool_choice, answer_schema };
         json.clear();
         match serde_json::to_writer(&mut *json, &canonical) {
-            Ok(()) => Self::digest_of(json),
-            Err(_) => Self::digest_of(&[]),
+            Ok(()) => Self::digest_of_json(json),
+            Err(_) => Self::digest_of_json(&[]),
         }
     }
 }
 
 /// A message without the blocks with which it ends, where anything is left, and these blocks.
-fn parted(message: &Message) -> (Option<Message>, &str) {
-    let (Message::User { text, .. } | Message::Tool { text, .. }) = message else { return (Some(message.clone()), "") };
-    let (words, facts) = text.split_at(beginning(text));
-    let is_bare = words.is_empty() && matches!(message, Message::User { parts, .. } if parts.is_empty());
+fn split_off_blocks(message: &PromptMessage) -> (Option<PromptMessage>, &str) {
+    let (PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. }) = message else {
+        return (Some(message.clone()), "");
+    };
+    let (words, facts) = text.split_at(blocks_offset(text));
+    let is_bare = words.is_empty() && matches!(message, PromptMessage::User { parts, .. } if parts.is_empty());
     let bare = match message {
-        Message::Tool { call_id, .. } => Message::Tool { call_id: call_id.clone(), text: words.to_owned() },
-        Message::User { parts, .. } => Message::User { text: words.to_owned(), parts: parts.clone() },
+        PromptMessage::Tool { call_id, .. } => PromptMessage::Tool { call_id: call_id.clone(), text: words.to_owned() },
+        PromptMessage::User { parts, .. } => PromptMessage::User { text: words.to_owned(), parts: parts.clone() },
         other => other.clone(),
     };
     ((!is_bare).then_some(bare), facts)
@@ -342,8 +348,8 @@ pub fn short_digest(bytes: &[u8]) -> u64 {
 }
 
 /// Describes an image or a piece of audio that a model is not shown, with the reason.
-pub fn in_place_of(part: &Part, why: &str) -> String {
-    format!("{} ({why})", media::described(part))
+pub fn describe_omitted_part(part: &Part, why: &str) -> String {
+    format!("{} ({why})", media::describe_part(part))
 }
 
 /// Puts a line below others.
@@ -361,9 +367,9 @@ mod tests {
     #[test]
     fn the_parts_of_a_request_have_digests_of_their_own() {
         let asked = |words: &str, facts: &[&str]| {
-            let mut request = ModelRequest::of("heavy", "be kind", words);
-            facts.iter().for_each(|fact| request.conversation().context(fact));
-            request.digests(7)
+            let mut request = ModelRequest::from_prompt("heavy", "be kind", words);
+            facts.iter().for_each(|fact| request.conversation().push_context(fact));
+            request.part_digests(7)
         };
         let whole = asked("hello", &["one job runs", "answer now"]);
         assert_eq!((whole.tools, whole.sent), (0, 0), "none are offered");
@@ -373,7 +379,7 @@ mod tests {
         let other_history = asked("hi", &["one job runs", "answer now"]);
         assert_eq!((other_history.system, other_history.facts), (whole.system, whole.facts));
         assert_ne!(other_history.history, whole.history);
-        let bare = ModelRequest::with("heavy", vec![Message::said("hello")]).digests(7);
+        let bare = ModelRequest::from_messages("heavy", vec![PromptMessage::user("hello")]).part_digests(7);
         assert_eq!((bare.system, bare.history, bare.facts), (0, whole.history, 0));
     }
 
@@ -383,9 +389,9 @@ mod tests {
         let request = ModelRequest {
             tier: "heavy",
             messages: vec![
-                Message::said("What time is it?"),
-                Message::called("", vec![call]),
-                Message::Tool { call_id: "c1".into(), text: "noon".into() },
+                PromptMessage::user("What time is it?"),
+                PromptMessage::assistant_with_calls("", vec![call]),
+                PromptMessage::Tool { call_id: "c1".into(), text: "noon".into() },
             ],
             tools: vec![Tool {
                 name: "tools.now".into(),
@@ -399,13 +405,13 @@ mod tests {
         };
         assert_eq!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
         let tools = serde_json::value::to_raw_value(&request.tools).unwrap();
-        assert_eq!(request.digest_with(&tools), request.digest());
+        assert_eq!(request.digest_with_tools(&tools), request.digest());
         let schema = AnswerSchema { name: "match".into(), schema: "{}".into(), is_strict: true };
         let other = ModelRequest { tool_choice: ToolChoice::None, ..request.clone() };
-        let third = request.clone().answered_as(schema);
+        let third = request.clone().with_answer_schema(schema);
         for request in [other, third] {
             assert_ne!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
-            assert_eq!(request.digest_with(&tools), request.digest());
+            assert_eq!(request.digest_with_tools(&tools), request.digest());
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! A time that the clocks skip is due at the first moment after the gap; one that comes twice is due the first time.
 
-pub mod ask;
+pub mod arguments;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use jiff::{
 use kairo_proto::{v1, words::TaskTiming};
 use serde::{Deserialize, Serialize};
 
-use self::rule::Rule;
+use self::rule::ScheduleRule;
 
 /// Shortest time between two occurrences, in seconds.
 pub const SHORTEST_SECONDS: i64 = 10;
@@ -45,30 +45,32 @@ pub enum Schedule {
 
 impl Schedule {
     /// The first time behind `after`; none when there is no more.
-    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Once(at) => (*at > after).then_some(*at),
-            Self::Interval { seconds, anchor } => next_step(*anchor, *seconds, after),
+            Self::Interval { seconds, anchor } => next_interval(*anchor, *seconds, after),
             Self::Cron { expr, zone } => {
                 let after = after.to_zoned(TimeZone::get(zone).ok()?);
-                let next = cron(expr).ok()?.find_next_occurrence(&after, false).ok()?.timestamp();
+                let next = parse_cron(expr).ok()?.find_next_occurrence(&after, false).ok()?.timestamp();
                 // Whoever looks behind a fraction of a second must not find the second it lies in.
                 Some(next).filter(|next| *next > after.timestamp())
             }
-            Self::Rule { rule, start, zone } => Rule::parse(rule).ok()?.next(*start, &TimeZone::get(zone).ok()?, after),
+            Self::Rule { rule, start, zone } => {
+                ScheduleRule::parse(rule).ok()?.next_after(*start, &TimeZone::get(zone).ok()?, after)
+            }
             Self::DaysAt { at, zone } => {
                 let zone = TimeZone::get(zone).ok()?;
                 let yesterday = after.to_zoned(zone.clone()).date().yesterday().ok()?;
                 // Somewhere a whole day was skipped once.
                 let days = (0..5).filter_map(|days| yesterday.checked_add(days.days()).ok());
-                days.filter_map(|day| first_moment(day.to_datetime(*at), &zone)).find(|moment| *moment > after)
+                days.filter_map(|day| wall_to_timestamp(day.to_datetime(*at), &zone)).find(|moment| *moment > after)
             }
         }
     }
 
     /// As a task in the log says it; it is the same for everybody who reads the log. A task that says it in no way known
     /// here is due once.
-    pub fn of(task: &v1::Task) -> Option<Self> {
+    pub fn from_task(task: &v1::Task) -> Option<Self> {
         let zone = if task.time_zone.is_empty() { "UTC" } else { &task.time_zone };
         let zone = zone.to_owned();
         if !task.cron.is_empty() {
@@ -89,7 +91,7 @@ impl Schedule {
     }
 
     /// Writes it into a task, for the log.
-    pub fn write(&self, task: &mut v1::Task) {
+    pub fn write_to(&self, task: &mut v1::Task) {
         match self {
             Self::Once(at) => task.at = at.to_string(),
             Self::Interval { seconds, anchor } => {
@@ -119,7 +121,7 @@ impl Schedule {
 }
 
 /// The first of `anchor`, `anchor` + `seconds`, … behind `after`.
-fn next_step(anchor: Timestamp, seconds: i64, after: Timestamp) -> Option<Timestamp> {
+fn next_interval(anchor: Timestamp, seconds: i64, after: Timestamp) -> Option<Timestamp> {
     if anchor > after {
         return Some(anchor);
     }
@@ -129,7 +131,7 @@ fn next_step(anchor: Timestamp, seconds: i64, after: Timestamp) -> Option<Timest
 }
 
 /// When a clock on the wall of `zone` shows this, the first time; or the first moment after the gap, if it never does.
-fn first_moment(wall: DateTime, zone: &TimeZone) -> Option<Timestamp> {
+fn wall_to_timestamp(wall: DateTime, zone: &TimeZone) -> Option<Timestamp> {
     let moment = zone.to_ambiguous_timestamp(wall);
     match moment.offset() {
         AmbiguousOffset::Gap { before, .. } => {
@@ -141,7 +143,7 @@ fn first_moment(wall: DateTime, zone: &TimeZone) -> Option<Timestamp> {
 }
 
 /// Reads a cron expression of five or six fields.
-fn cron(expr: &str) -> Result<croner::Cron, String> {
+fn parse_cron(expr: &str) -> Result<croner::Cron, String> {
     /// Longest expression, in bytes.
     const LONGEST: usize = 200;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b" \t*/,-?#".contains(&byte);

@@ -5,7 +5,7 @@
 
 mod wire;
 
-pub use self::wire::for_wire;
+pub use self::wire::to_wire_schema;
 
 use jsonschema::PatternOptions;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -27,16 +27,17 @@ const PATTERN_BYTES: usize = 1024 * 1024;
 /// Returns the mistakes in the parameters, each naming the field and the expected value; at most ten. A schema that
 /// cannot be read allows everything: its tool will say what is wrong.
 pub fn mistakes(schema: &str, params: &Map<String, Value>) -> Vec<String> {
-    let Some(validator) = compile(schema) else { return Vec::new() };
+    let Some(validator) = compile_schema(schema) else { return Vec::new() };
     let params = Value::Object(params.clone());
-    let mut mistakes: Vec<String> = validator.iter_errors(&params).take(LOOKED_AT).map(|error| tell(&error)).collect();
+    let mut mistakes: Vec<String> =
+        validator.iter_errors(&params).take(LOOKED_AT).map(|error| describe_error(&error)).collect();
     mistakes.sort();
     mistakes.dedup();
     mistakes.truncate(MISTAKES);
     mistakes
 }
 
-fn compile(schema: &str) -> Option<Validator> {
+fn compile_schema(schema: &str) -> Option<Validator> {
     if schema.len() > SCHEMA_BYTES {
         return None;
     }
@@ -48,7 +49,7 @@ fn compile(schema: &str) -> Option<Validator> {
 }
 
 /// A mistake in words, with the field it is about.
-fn tell(error: &ValidationError<'_>) -> String {
+fn describe_error(error: &ValidationError<'_>) -> String {
     use ValidationErrorKind as Kind;
     let said = match error.kind() {
         Kind::Required { property } => format!("missing {property}"),
@@ -79,7 +80,7 @@ fn tell(error: &ValidationError<'_>) -> String {
         // The value itself may be long, and whoever wrote it knows it.
         _ => error.masked().to_string(),
     };
-    let place = place(error);
+    let place = error_path(error);
     let said = if place.is_empty() { said } else { format!("{place}: {said}") };
     match said.char_indices().nth(MISTAKE_CHARS) {
         Some((end, _)) => format!("{}…", said.split_at(end).0),
@@ -88,7 +89,7 @@ fn tell(error: &ValidationError<'_>) -> String {
 }
 
 /// Returns the place of an error in the parameters, such as `events[0].title`.
-fn place(error: &ValidationError<'_>) -> String {
+fn error_path(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
     let mut place = String::new();
     for segment in pointer.split('/').skip(1) {

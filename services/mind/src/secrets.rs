@@ -20,7 +20,7 @@ const TELLING: usize = 6;
 
 /// A text without its secrets, and the secrets that stood in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cleaned {
+pub struct RedactedText {
     /// With `[secret <name>]` in the place of each.
     pub text: String,
     /// Name and what stood there.
@@ -29,45 +29,45 @@ pub struct Cleaned {
 
 /// The position and the kind of a likely secret.
 #[derive(Clone, Debug, PartialEq)]
-struct Found {
+struct SecretSpan {
     at: Range<usize>,
     kind: &'static str,
 }
 
 /// Takes what looks like a secret out of a text.
-pub fn take_out(text: &str) -> Cleaned {
-    take_out_of(Cleaned { text: text.to_owned(), secrets: Vec::new() })
+pub fn redact(text: &str) -> RedactedText {
+    redact_further(RedactedText { text: text.to_owned(), secrets: Vec::new() })
 }
 
-/// As [`take_out`], for a text that mentions secrets which were taken out before: further ones get other names.
-pub fn take_out_of(mut cleaned: Cleaned) -> Cleaned {
+/// As [`redact`], for a text that mentions secrets which were taken out before: further ones get other names.
+pub fn redact_further(mut cleaned: RedactedText) -> RedactedText {
     for _ in 0..PASSES {
-        let found = find(&cleaned.text);
+        let found = find_secrets(&cleaned.text);
         if found.is_empty() {
             break;
         }
-        cleaned = replace(cleaned, &found);
+        cleaned = replace_secrets(cleaned, &found);
     }
     cleaned
 }
 
 /// Returns the marker that replaces a secret of this name.
-pub fn marker(name: &str) -> String {
+pub fn marker_for(name: &str) -> String {
     format!("[secret {name}]")
 }
 
 /// Returns the ranges of likely secrets in a text, in order.
-pub fn places(text: &str) -> Vec<Range<usize>> {
-    find(text).into_iter().map(|found| found.at).collect()
+pub fn find_ranges(text: &str) -> Vec<Range<usize>> {
+    find_secrets(text).into_iter().map(|found| found.at).collect()
 }
 
 /// Everything that looks like a secret, in order, none within another.
-fn find(text: &str) -> Vec<Found> {
+fn find_secrets(text: &str) -> Vec<SecretSpan> {
     let mut all = shapes::find(text);
     all.extend(labels::find(text));
     // Of two at the same place the longer one is first.
     all.sort_by(|a, b| a.at.start.cmp(&b.at.start).then(b.at.end.cmp(&a.at.end)));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<SecretSpan> = Vec::new();
     for next in all {
         match found.last_mut() {
             Some(last) if next.at.start < last.at.end => last.at.end = last.at.end.max(next.at.end),
@@ -77,22 +77,22 @@ fn find(text: &str) -> Vec<Found> {
     found
 }
 
-fn replace(cleaned: Cleaned, found: &[Found]) -> Cleaned {
-    let Cleaned { text, mut secrets } = cleaned;
-    let mut names = Names::of(&text, &secrets);
+fn replace_secrets(cleaned: RedactedText, found: &[SecretSpan]) -> RedactedText {
+    let RedactedText { text, mut secrets } = cleaned;
+    let mut names = SecretNames::from_text(&text, &secrets);
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
-    for Found { at, kind } in found {
+    for SecretSpan { at, kind } in found {
         let (before, secret) = (text.get(from..at.start), text.get(at.clone()));
         shown.push_str(before.unwrap_or_default());
         let secret = secret.unwrap_or_default();
         let known = secrets.iter().find(|(_, other)| other == secret).map(|(name, _)| name.clone());
         match known {
-            Some(name) => shown.push_str(&marker(&name)),
+            Some(name) => shown.push_str(&marker_for(&name)),
             None if secrets.len() >= KEPT => shown.push_str("[secret]"),
             None => {
-                let name = names.next(kind);
-                shown.push_str(&marker(&name));
+                let name = names.next_name(kind);
+                shown.push_str(&marker_for(&name));
                 secrets.push((name, secret.to_owned()));
             }
         }
@@ -101,25 +101,25 @@ fn replace(cleaned: Cleaned, found: &[Found]) -> Cleaned {
     shown.push_str(text.get(from..).unwrap_or_default());
     // Said once with its label, it may be said again without.
     for (name, secret) in secrets.iter().filter(|(_, secret)| secret.len() >= TELLING) {
-        if shown.contains(secret.as_str()) && !marker(name).contains(secret.as_str()) {
-            shown = shown.replace(secret.as_str(), &marker(name));
+        if shown.contains(secret.as_str()) && !marker_for(name).contains(secret.as_str()) {
+            shown = shown.replace(secret.as_str(), &marker_for(name));
         }
     }
-    Cleaned { text: shown, secrets }
+    RedactedText { text: shown, secrets }
 }
 
 /// Gives each secret a name of its own: `password`, then `password 2`.
-struct Names(BTreeMap<&'static str, usize>, Vec<String>);
+struct SecretNames(BTreeMap<&'static str, usize>, Vec<String>);
 
-impl Names {
+impl SecretNames {
     /// Names that the text mentions already are taken.
-    fn of(text: &str, secrets: &[(String, String)]) -> Self {
+    fn from_text(text: &str, secrets: &[(String, String)]) -> Self {
         let mentioned = text.split("[secret ").skip(1).filter_map(|rest| rest.split_once(']'));
         let taken = mentioned.map(|(name, _)| name.to_owned()).chain(secrets.iter().map(|(name, _)| name.clone()));
         Self(BTreeMap::new(), taken.collect())
     }
 
-    fn next(&mut self, kind: &'static str) -> String {
+    fn next_name(&mut self, kind: &'static str) -> String {
         let count = self.0.entry(kind).or_insert(0);
         loop {
             *count += 1;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kairo_events::{memories::told_apart, record::Record};
+use kairo_events::{memories::with_distinct_ids, record::Record};
 use kairo_proto::words;
 use kairo_proto::{
     About,
@@ -17,26 +17,26 @@ use uuid::Uuid;
 
 pub use super::profile::{Interjection, Profile};
 use super::{
+    background_lane::BackgroundLane,
     call_bounds::CallBounds,
     caps::Spending,
-    chain::{Chain, Move},
-    chat::{self, Chat},
-    composition::Requested,
+    chain::{Chain, ChainMove},
+    chat_client::{self, ChatSettings},
+    composition::IncomingRequest,
     environment::Environment,
-    in_flight::{Doubt, Doubts, InFlight, Processes},
+    in_flight::{BackgroundProcesses, DoubtfulAction, DoubtfulActions, InFlightAction},
     inner_state::InnerState,
     late_requests::LateRequest,
     memories::Memories,
-    models::Models,
-    outside::Provenance,
-    seen::Seen,
+    message_content::MessageContent,
+    model_health::ModelHealth,
+    provenance::Provenance,
+    seen_ids::SeenIds,
     shared::Shared,
-    submodules::{Counsel, Submodules, is_broadcast},
+    submodules::{SubmoduleThoughts, Submodules, is_broadcast},
     tasks::Tasks,
-    team::Standing,
-    thread::{Call, Entry, Keeping, Thread, WithCalls, cut},
-    words::Words,
-    working::Work,
+    team::TeamMembership,
+    thread::{AnswerFields, EntryRetention, Thread, ThreadCall, ThreadEntry, cut_to_entry},
 };
 
 /// Entries of a thread when the profile does not say.
@@ -52,27 +52,27 @@ pub struct AgentState {
     pub decided: u64,
     pub threads: BTreeMap<String, Shared<Thread>>,
     /// Turns not yet over, by what [`turn_of`] says of their events.
-    pub turns: BTreeMap<Uuid, Turn>,
+    pub turns: BTreeMap<Uuid, AgentTurn>,
     /// Actions without a result, by action id.
-    pub in_flight: BTreeMap<Uuid, InFlight>,
-    pub processes: Processes,
-    pub doubts: Doubts,
+    pub in_flight: BTreeMap<Uuid, InFlightAction>,
+    pub processes: BackgroundProcesses,
+    pub doubts: DoubtfulActions,
     pub tasks: Shared<Tasks>,
     pub memories: Shared<Memories>,
-    pub(super) seen: Shared<Seen>,
-    #[serde(default, skip_serializing_if = "Work::is_nothing")]
-    pub work: Work,
+    pub(super) seen: Shared<SeenIds>,
+    #[serde(default, skip_serializing_if = "BackgroundLane::is_nothing")]
+    pub work: BackgroundLane,
     /// The agent's status and spending as a lead or worker of a team.
-    #[serde(default, skip_serializing_if = "Standing::is_nothing")]
-    pub team: Standing,
+    #[serde(default, skip_serializing_if = "TeamMembership::is_nothing")]
+    pub team: TeamMembership,
     /// Text that the agent keeps for later turns.
     #[serde(default, skip_serializing_if = "has_no_inner_state")]
     pub inner: Shared<InnerState>,
     #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
     pub submodules: Submodules,
     /// Context sizes and recent failures of its models.
-    #[serde(default, skip_serializing_if = "Models::is_nothing")]
-    pub models: Models,
+    #[serde(default, skip_serializing_if = "ModelHealth::is_nothing")]
+    pub models: ModelHealth,
     /// Spending counted against the profile's caps; empty without caps.
     #[serde(default, skip_serializing_if = "Spending::is_nothing")]
     pub spending: Spending,
@@ -92,8 +92,8 @@ pub struct AgentState {
 
 /// Something that wants an answer, on its way to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
-    pub cause: Cause,
+pub struct AgentTurn {
+    pub cause: TurnCause,
     /// The chain it belongs to.
     pub correlation: Uuid,
     pub thread_id: String,
@@ -107,9 +107,9 @@ pub struct Turn {
     /// Sequence of the input that makes it this turn's move; none while it waits.
     pub due: Option<u64>,
     /// Words not yet in a thread, since it is not known in which they belong.
-    pub unplaced: Option<Words>,
+    pub unplaced: Option<MessageContent>,
     /// The thread suggested to the user, and the user's choice once made.
-    pub offer: Option<Offer>,
+    pub offer: Option<ThreadSuggestion>,
     /// The steps it is carrying out.
     pub chain: Option<Chain>,
     /// Hooks on whose behalf it runs: they are not triggered by what it does.
@@ -121,8 +121,8 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "is_none")]
     pub reflections: u32,
     /// Thoughts of the agent's submodules for this turn.
-    #[serde(default, skip_serializing_if = "Counsel::is_nothing")]
-    pub counsel: Counsel,
+    #[serde(default, skip_serializing_if = "SubmoduleThoughts::is_nothing")]
+    pub counsel: SubmoduleThoughts,
     /// Content from outside that it has seen.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
@@ -131,12 +131,12 @@ pub struct Turn {
     pub environment: Environment,
     /// The request of a chat client, if the turn came from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chat: Option<Box<Chat>>,
+    pub chat: Option<Box<ChatSettings>>,
 }
 
 /// A thread that was suggested to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct ThreadSuggestion {
     pub id: Uuid,
     /// Position of the offer in the log.
     pub since: u64,
@@ -149,7 +149,7 @@ pub struct Offer {
 
 /// The cause of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Cause {
+pub enum TurnCause {
     /// A user's words.
     Message,
     /// Something happened that the agent goes on from: a process ended, a human gave a verdict.
@@ -159,24 +159,24 @@ pub enum Cause {
     /// A queued task's turn came.
     Work(Uuid),
     /// A direct order: this call is made, no model is asked.
-    Order(Order),
+    Order(DirectOrder),
     /// Another agent asks for a call, or for thoughts.
-    Request(Requested),
+    Request(IncomingRequest),
     /// Something was asked for that cannot be done.
     Refused { kind: String, message: String },
 }
 
 /// A call that a user ordered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct DirectOrder {
     pub tool: String,
     /// A JSON object, as text.
     pub arguments: String,
 }
 
-impl Turn {
+impl AgentTurn {
     /// One that has just begun, and waits for nothing yet.
-    pub(super) fn new(cause: Cause, correlation: Uuid, thread_id: &str, user: &str) -> Self {
+    pub(super) fn new(cause: TurnCause, correlation: Uuid, thread_id: &str, user: &str) -> Self {
         Self {
             cause,
             correlation,
@@ -192,7 +192,7 @@ impl Turn {
             lineage: Vec::new(),
             goal: None,
             reflections: 0,
-            counsel: Counsel::default(),
+            counsel: SubmoduleThoughts::default(),
             outside: Provenance::default(),
             environment: Environment::default(),
             chat: None,
@@ -200,8 +200,8 @@ impl Turn {
     }
 
     /// Returns true if nothing has happened in the turn yet: no step, pending action, perception or outcome of a call.
-    pub fn is_begun_by_nothing_yet(&self) -> bool {
-        let is_called = || self.requested().and_then(|it| it.call.as_ref()).is_some_and(|it| it.outcome.is_some());
+    pub fn is_untouched(&self) -> bool {
+        let is_called = || self.agent_request().and_then(|it| it.call.as_ref()).is_some_and(|it| it.outcome.is_some());
         self.is_new() && self.waiting.is_empty() && self.environment.perceived.is_none() && !is_called()
     }
 
@@ -213,50 +213,50 @@ impl Turn {
 
 impl AgentState {
     /// Takes in an input or a fact. What does not concern the agent's mind changes nothing.
-    pub fn observe(&mut self, record: &Record) {
+    pub fn apply_record(&mut self, record: &Record) {
         self.note_time(record);
         match record.body.about() {
             About::Agent(Agent::Defined(defined)) => {
                 if let Some(profile) = &defined.profile {
-                    self.define(record, profile);
+                    self.apply_profile(record, profile);
                 }
             }
-            About::Agent(Agent::Imported(imported)) => self.imported(record, imported),
-            About::Agent(Agent::Forgotten(forgotten)) => self.forgotten(record, forgotten),
-            About::Agent(Agent::Message(message)) => self.hear(record, message),
-            About::Agent(Agent::Choice(choice)) => self.choose(record, choice),
-            About::Agent(Agent::Approval(approval)) => self.approve(record, approval),
-            About::Agent(Agent::Command(command)) => self.obey(record, command),
-            About::Agent(Agent::Request(request)) => self.requested(record, request),
-            About::Agent(Agent::Answer(answer)) => self.answered(record, answer),
-            About::Outside(outside) => self.occur(record, outside),
-            About::Tool(tool) => self.acted(record, tool),
-            About::Process(process) => self.ran(record, process),
+            About::Agent(Agent::Imported(imported)) => self.apply_import(record, imported),
+            About::Agent(Agent::Forgotten(forgotten)) => self.apply_forgotten(record, forgotten),
+            About::Agent(Agent::Message(message)) => self.apply_message(record, message),
+            About::Agent(Agent::Choice(choice)) => self.apply_choice(record, choice),
+            About::Agent(Agent::Approval(approval)) => self.apply_approval(record, approval),
+            About::Agent(Agent::Command(command)) => self.apply_command(record, command),
+            About::Agent(Agent::Request(request)) => self.apply_request(record, request),
+            About::Agent(Agent::Answer(answer)) => self.apply_answer(record, answer),
+            About::Outside(outside) => self.apply_outside_event(record, outside),
+            About::Tool(tool) => self.apply_tool_event(record, tool),
+            About::Process(process) => self.apply_process_event(record, process),
             // Decisions are committed; the rest concerns others.
             About::Decision(_) | About::Decided(_) | About::User(_) | About::System(_) | About::Live(_) => {}
         }
     }
 
     /// Takes in a decision, after all that it was decided on.
-    pub fn commit(&mut self, record: &Record, decision: &AgentDecision) {
+    pub fn apply_decision(&mut self, record: &Record, decision: &AgentDecision) {
         let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
-        let due = self.due(decision.decided_on()).map(|(id, _)| *id);
+        let due = self.due_turn(decision.decided_on()).map(|(id, _)| *id);
         let decided = due.or_else(|| started().and_then(turn_of));
-        let correlation = self.decided_for(due, started());
-        self.models.learn(decision);
+        let correlation = self.decision_correlation(due, started());
+        self.models.apply_answers(decision);
         // First, since what a decision tells of its own spending is in it.
-        self.spend_on(record.envelope.time, decision);
-        self.spend_of_caps(record.envelope.time, decision);
+        self.count_team_spending(record.envelope.time, decision);
+        self.count_capped_spending(record.envelope.time, decision);
         if !is_broadcast(decision) && !self.is_upkeep(decision) {
             self.work.session.spend_on(decision);
         }
         self.spend_on_task(decided, decision);
-        for event in told_apart(decision).iter() {
-            self.happen(record, decision, event);
+        for event in with_distinct_ids(decision).iter() {
+            self.apply_decided_event(record, decision, event);
         }
         self.spend_on_request(decided, decision);
-        self.count_calls(correlation, record.sequence, decision);
-        let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
+        self.count_model_calls(correlation, record.sequence, decision);
+        let tier = self.thinking_tier(decided.and_then(|id| self.turns.get(&id)));
         let own = decision.completions.iter().filter(|completion| completion.module.is_empty());
         let thoughts = own.filter(|completion| completion.tier == tier && self.models.is_step(completion));
         let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
@@ -265,7 +265,7 @@ impl AgentState {
             turn.due.take_if(|due| *due != record.sequence);
             turn.steps = turn.steps.saturating_add(asked);
             // It was refused, or what it ordered was refused: there is nothing it could wait for.
-            let over = matches!(turn.cause, Cause::Order(_) | Cause::Refused { .. }) && turn.waiting.is_empty();
+            let over = matches!(turn.cause, TurnCause::Order(_) | TurnCause::Refused { .. }) && turn.waiting.is_empty();
             if let Some(id) = decided.filter(|_| over) {
                 self.turns.remove(&id);
             }
@@ -276,27 +276,27 @@ impl AgentState {
         }
         self.forgetting.take_if(|at| is_dealt_with(*at));
         self.late.retain(|late| !is_dealt_with(late.input));
-        self.forget_calls();
+        self.forget_finished_calls();
         self.cursor = decision.cursor;
         self.decided = record.sequence;
         self.note_decision(record.sequence, decision);
-        self.go_on_working(record.sequence, decision);
+        self.choose_next_work(record.sequence, decision);
         self.forget_idle_threads();
     }
 
     /// The tier of the model that thinks in a turn: whoever works in the background lets no user wait for the heavy one.
-    pub(super) fn thinks_with(&self, turn: Option<&Turn>) -> &'static str {
-        let waits = self.is_background() && turn.is_some_and(|turn| !self.is_of_work(turn));
+    pub(super) fn thinking_tier(&self, turn: Option<&AgentTurn>) -> &'static str {
+        let waits = self.works_in_background() && turn.is_some_and(|turn| !self.is_background_turn(turn));
         if waits { "fast" } else { "heavy" }
     }
 
     /// The turn whose move this input makes it.
-    pub fn due(&self, input: u64) -> Option<(&Uuid, &Turn)> {
+    pub fn due_turn(&self, input: u64) -> Option<(&Uuid, &AgentTurn)> {
         self.turns.iter().find(|(_, turn)| turn.due == Some(input))
     }
 
     /// Turns of messages that came before this input and were not answered, as they came: they are answered with it.
-    pub fn joined(&self, input: u64) -> Vec<(&Uuid, &Turn)> {
+    pub fn turns_due_before(&self, input: u64) -> Vec<(&Uuid, &AgentTurn)> {
         let mut joined: Vec<_> =
             self.turns.iter().filter(|(_, turn)| turn.due.is_some_and(|due| due < input)).collect();
         joined.sort_by_key(|(_, turn)| turn.due);
@@ -304,8 +304,8 @@ impl AgentState {
     }
 
     /// Makes it the move of a turn that begins with this input.
-    pub(super) fn begin(&mut self, id: Uuid, record: &Record, cause: Cause, thread_id: &str, user: &str) {
-        let mut turn = Turn::new(cause, record.envelope.correlation_id, thread_id, user);
+    pub(super) fn begin_turn(&mut self, id: Uuid, record: &Record, cause: TurnCause, thread_id: &str, user: &str) {
+        let mut turn = AgentTurn::new(cause, record.envelope.correlation_id, thread_id, user);
         turn.due = Some(record.sequence);
         self.turns.insert(id, turn);
     }
@@ -315,57 +315,61 @@ impl AgentState {
         self.now = self.keeps_times().then(|| record.envelope.time.as_second());
     }
 
-    pub(super) fn add(&mut self, sequence: u64, thread_id: &str, entry: Entry) {
-        let limit = self.keeping();
+    pub(super) fn add_entry(&mut self, sequence: u64, thread_id: &str, entry: ThreadEntry) {
+        let limit = self.entry_retention();
         if let Some(thread) = self.threads.get_mut(thread_id) {
             thread.push(sequence, entry, limit);
         }
     }
 
-    pub(super) fn learn(&mut self, record: &Record, result: &ToolResult) {
+    pub(super) fn apply_tool_result(&mut self, record: &Record, result: &ToolResult) {
         if result.late {
-            return self.settle(record, result);
+            return self.apply_late_answer(record, result);
         }
         let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
         let Some(known) = self.in_flight.remove(&action) else { return };
-        if self.tasks.wait_for_call(action) {
-            self.tasks.end_call(action, &told(result));
+        if self.tasks.is_waiting_for_call(action) {
+            self.tasks.end_call(action, &tool_result_json(result));
         }
-        self.see_outside(&known.thread_id, known.turn, &result.outside);
+        self.mark_outside(&known.thread_id, known.turn, &result.outside);
         self.end_step(known.turn, action, result);
-        self.requested_call_ended(known.turn, result);
-        self.happened_after(record, &known, result);
+        self.apply_requested_call_ended(known.turn, result);
+        self.trigger_post_hooks(record, &known, result);
         if result.error.as_ref().is_some_and(|error| error.kind_word() == words::ToolErrorKind::InDoubt) {
-            let InFlight { thread_id, tool, arguments, .. } = &known;
+            let InFlightAction { thread_id, tool, arguments, .. } = &known;
             let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
-            let asked = self.turns.get(&known.turn).is_some_and(|turn| turn.requested().is_some());
-            self.doubts.add(Doubt { action, thread_id, tool, arguments, asked, has_verdict: false });
+            let asked = self.turns.get(&known.turn).is_some_and(|turn| turn.agent_request().is_some());
+            self.doubts.add(DoubtfulAction { action, thread_id, tool, arguments, asked, has_verdict: false });
         }
-        let keeping = self.keeping();
+        let keeping = self.entry_retention();
         if let Some(thread) = self.threads.get_mut(&known.thread_id) {
-            thread.end_call(record.sequence, action, &told(result), &result.parts, keeping);
-            thread.remember(&record.envelope.id.to_string());
+            thread.end_call(record.sequence, action, &tool_result_json(result), &result.parts, keeping);
+            thread.remember_event(&record.envelope.id.to_string());
         }
         let Some(turn) = self.turns.get_mut(&known.turn) else { return };
         turn.waiting.remove(&action);
         // A chain that took another's place does not wait for what that one had in flight.
         let goes_on = match &turn.chain {
-            Some(chain) => chain.next() != Move::Wait,
+            Some(chain) => chain.next_move() != ChainMove::Wait,
             None => turn.waiting.is_empty(),
         };
         if goes_on {
             match turn.cause {
-                Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) | Cause::Request(_) => {
+                TurnCause::Message
+                | TurnCause::Event
+                | TurnCause::Task(_)
+                | TurnCause::Work(_)
+                | TurnCause::Request(_) => {
                     turn.due = Some(record.sequence);
                 }
                 // Whoever ordered it reads the result.
-                Cause::Order(_) | Cause::Refused { .. } => _ = self.turns.remove(&known.turn),
+                TurnCause::Order(_) | TurnCause::Refused { .. } => _ = self.turns.remove(&known.turn),
             }
         }
     }
 
     /// Takes in one event of a decision.
-    pub(super) fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
+    pub(super) fn apply_decided_event(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
         self.note_time(record);
         let Some(turn_id) = turn_of(event) else { return };
         let is_remembered = matches!(
@@ -373,14 +377,14 @@ impl AgentState {
             Some(Event::Action(_) | Event::ChainStepEnded(_) | Event::TaskStarted(_) | Event::TaskEnded(_))
         );
         if let (true, Some(thread)) = (is_remembered, self.threads.get_mut(&event.thread_id)) {
-            thread.remember(&event.event_id);
+            thread.remember_event(&event.event_id);
         }
         if let Some(what) = &event.event {
-            self.fold(record, decision.cursor, event, turn_id, what.about());
+            self.dispatch_decided(record, decision.cursor, event, turn_id, what.about());
         }
     }
 
-    pub(super) fn fold_turn(
+    pub(super) fn apply_turn_event(
         &mut self,
         record: &Record,
         cursor: u64,
@@ -392,7 +396,7 @@ impl AgentState {
             about::Turn::Joined(_) => _ = self.turns.remove(&turn_id),
             about::Turn::Action(action) => match &action.action {
                 Some(Action::Say(say)) => {
-                    self.add(record.sequence, &event.thread_id, chat::entry_of(turn_id, say));
+                    self.add_entry(record.sequence, &event.thread_id, chat_client::reply_entry(turn_id, say));
                     if say.r#final {
                         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
                         if say.failure.is_empty() {
@@ -403,61 +407,79 @@ impl AgentState {
                         }
                     }
                 }
-                Some(Action::ToolCall(call)) => self.call(record, cursor, event, turn_id, call),
-                Some(Action::Ask(ask)) => self.ask(record, cursor, event, turn_id, ask),
+                Some(Action::ToolCall(call)) => self.apply_tool_call(record, cursor, event, turn_id, call),
+                Some(Action::Ask(ask)) => self.apply_ask(record, cursor, event, turn_id, ask),
                 None => {}
             },
-            about::Turn::Goal(goal) => self.goal_guessed(turn_id, goal),
-            about::Turn::Reflected(reflected) => self.reflected(record, event, turn_id, reflected),
-            about::Turn::Answered(answered) => self.request_answered(turn_id, event, answered),
-            about::Turn::Briefed(briefed) => self.has_conversation(&event.thread_id, &briefed.user),
+            about::Turn::Goal(goal) => self.apply_goal(turn_id, goal),
+            about::Turn::Reflected(reflected) => self.apply_reflection(record, event, turn_id, reflected),
+            about::Turn::Answered(answered) => self.apply_request_answered(turn_id, event, answered),
+            about::Turn::Briefed(briefed) => self.ensure_thread(&event.thread_id, &briefed.user),
             about::Turn::TeamChanged(changed) => {
                 let owner = self.profile.as_ref().map(|profile| profile.owner.clone()).unwrap_or_default();
-                self.has_conversation(&event.thread_id, &owner);
-                self.team_changed(changed);
+                self.ensure_thread(&event.thread_id, &owner);
+                self.apply_team_changed(changed);
             }
-            about::Turn::Thought(thought) => self.thought(event, turn_id, thought),
-            about::Turn::SubmoduleChanged(changed) => self.submodule_changed(changed),
-            about::Turn::SubmoduleAsked(asked) => self.submodule_asked(turn_id, asked),
-            about::Turn::Broadcast(told) => self.broadcast(told),
+            about::Turn::Thought(thought) => self.apply_thought(event, turn_id, thought),
+            about::Turn::SubmoduleChanged(changed) => self.apply_submodule_changed(changed),
+            about::Turn::SubmoduleAsked(asked) => self.apply_submodule_asked(turn_id, asked),
+            about::Turn::Broadcast(told) => self.apply_broadcast(told),
             about::Turn::SubmoduleFailed(_) | about::Turn::Failed(_) => {}
         }
     }
 
-    pub(super) fn call(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, call: &ToolCall) {
+    pub(super) fn apply_tool_call(
+        &mut self,
+        record: &Record,
+        after: u64,
+        event: &DecidedEvent,
+        turn_id: Uuid,
+        call: &ToolCall,
+    ) {
         let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
         let since = record.envelope.time;
-        let mut flight = InFlight::decided(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
+        let mut flight =
+            InFlightAction::from_decision(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
         flight.lineage = self.turns.get(&turn_id).map(|turn| turn.lineage.clone()).unwrap_or_default();
         self.in_flight.insert(action, flight);
         self.begin_step(turn_id, action, call);
-        let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Order(_)));
+        let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, TurnCause::Order(_)));
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.waiting.insert(action);
         }
         // What is around is told for the turn, not as calls of the model.
-        if self.perceives(turn_id) {
+        if self.is_perceiving(turn_id) {
             return;
         }
-        let arguments = cut(&call.arguments);
+        let arguments = cut_to_entry(&call.arguments);
         if ordered {
             // The model did not make this call, and must not believe that it did.
             let text = format!("Event: the user ordered {} {arguments}.", call.tool);
-            return self.add(record.sequence, &event.thread_id, Entry::Notice { turn: turn_id, text });
+            return self.add_entry(record.sequence, &event.thread_id, ThreadEntry::Notice { turn: turn_id, text });
         }
-        let limit = self.keeping();
+        let limit = self.entry_retention();
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
-            let with = WithCalls { reasoning_details: &call.reasoning_details, passed_back: &call.answer_passed_back };
+            let with =
+                AnswerFields { reasoning_details: &call.reasoning_details, passed_back: &call.answer_passed_back };
             let (call_id, passed_back, tool) = (call.call_id.clone(), call.passed_back.clone(), call.tool.clone());
-            let call =
-                Call { action, tool, arguments, since, after, result: None, call_id, passed_back, parts: Vec::new() };
+            let call = ThreadCall {
+                action,
+                tool,
+                arguments,
+                since,
+                after,
+                result: None,
+                call_id,
+                passed_back,
+                parts: Vec::new(),
+            };
             thread.push_call(record.sequence, turn_id, call, with, limit);
         }
     }
 
     /// Returns the rules for keeping entries that are added now.
-    pub(super) fn keeping(&self) -> Keeping {
-        Keeping { limit: self.history_limit(), now: self.now, in_steps: self.models.tell_endings() }
+    pub(super) fn entry_retention(&self) -> EntryRetention {
+        EntryRetention { limit: self.history_limit(), now: self.now, in_steps: self.models.records_endings() }
     }
 
     pub(super) fn history_limit(&self) -> usize {
@@ -480,7 +502,7 @@ fn turn_of(event: &DecidedEvent) -> Option<Uuid> {
 }
 
 /// A result as a model is told it: JSON either way.
-pub(super) fn told(result: &ToolResult) -> String {
+pub(super) fn tool_result_json(result: &ToolResult) -> String {
     match &result.error {
         None => result.result.clone(),
         Some(error) => serde_json::json!({ "error": error.kind, "message": error.message }).to_string(),

@@ -1,7 +1,7 @@
 //! Submodules: voices within an agent, each a prompt that is shown what is new and says what it thinks of it. Which there are, what
 //! is yet to be shown to them of what was decided, and what they left for next time. Folded from the log.
 
-pub mod voiced;
+pub mod model_requests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
+    background_lane::NextWork,
     composition::covers,
     intrinsics,
     profile::Profile,
-    state::{AgentState, Turn, is_none},
+    state::{AgentState, AgentTurn, is_none},
     thread::cut_to,
-    working::Next,
 };
 
 /// Submodules an agent has at most, where its profile does not say.
@@ -68,14 +68,14 @@ pub struct Submodule {
 
 /// A thought of a submodule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct SubmoduleThought {
     pub module: String,
     pub text: String,
 }
 
 /// A decision that is yet to be shown to the submodules that want to see decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct UnseenDecision {
     /// Position of the decision in the log.
     pub at: u64,
     pub thread_id: String,
@@ -86,9 +86,9 @@ pub struct Shown {
 
 /// A thought that a submodule left for the next decision in a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct DeferredThought {
     pub thread_id: String,
-    pub said: Said,
+    pub said: SubmoduleThought,
 }
 
 /// The state of an agent's submodules, beside their definitions in its profile.
@@ -101,17 +101,17 @@ pub struct Submodules {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub shown: VecDeque<Shown>,
+    pub shown: VecDeque<UnseenDecision>,
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub left: VecDeque<Left>,
+    pub left: VecDeque<DeferredThought>,
 }
 
 /// The submodules' contributions to a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counsel {
+pub struct SubmoduleThoughts {
     /// Their thoughts, the newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub said: VecDeque<Said>,
+    pub said: VecDeque<SubmoduleThought>,
     /// Rounds of questions to them, and the chain in which the last was asked.
     #[serde(default, skip_serializing_if = "is_none")]
     pub rounds: u32,
@@ -120,7 +120,7 @@ pub struct Counsel {
 }
 
 impl Submodule {
-    pub fn of(said: &v1::Submodule) -> Self {
+    pub fn from_proto(said: &v1::Submodule) -> Self {
         let deadline_ms = if said.deadline_ms == 0 { DEADLINE_MS } else { said.deadline_ms };
         Self {
             name: said.name.clone(),
@@ -141,7 +141,7 @@ impl Submodule {
     }
 
     /// Returns true if the submodule is shown inputs of this kind; an empty list means every kind.
-    pub fn hears(&self, kind: &HeardKind) -> bool {
+    pub fn hears_kind(&self, kind: &HeardKind) -> bool {
         self.hears.is_empty() || self.hears.iter().any(|heard| heard == kind.as_str())
     }
 }
@@ -152,7 +152,7 @@ impl Submodules {
     }
 }
 
-impl Counsel {
+impl SubmoduleThoughts {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -163,9 +163,9 @@ impl Counsel {
         if is_same { self.rounds } else { self.rounds + 1 }
     }
 
-    fn hear(&mut self, said: Said) {
+    fn add_thought(&mut self, said: SubmoduleThought) {
         self.said.push_back(said);
-        let bytes = |all: &VecDeque<Said>| all.iter().map(|said| said.text.len()).sum::<usize>();
+        let bytes = |all: &VecDeque<SubmoduleThought>| all.iter().map(|said| said.text.len()).sum::<usize>();
         while self.said.len() > THOUGHTS || bytes(&self.said) > THOUGHTS_BYTES {
             self.said.pop_front();
         }
@@ -187,7 +187,7 @@ impl Profile {
 
 impl AgentState {
     /// The submodules it has: those of its profile, then those that were added.
-    pub fn voices(&self) -> impl Iterator<Item = &Submodule> {
+    pub fn active_submodules(&self) -> impl Iterator<Item = &Submodule> {
         let of_profile = self.profile.iter().flat_map(|profile| &profile.submodules);
         let kept = of_profile.filter(|own| !self.submodules.removed.contains(&own.name));
         let is_added = |own: &&Submodule| !self.submodules.added.contains_key(&own.name);
@@ -195,40 +195,41 @@ impl AgentState {
         kept.filter(is_added).chain(self.submodules.added.values()).take(most as usize)
     }
 
-    pub fn voice(&self, name: &str) -> Option<&Submodule> {
-        self.voices().find(|voice| voice.name == name)
+    pub fn find_submodule(&self, name: &str) -> Option<&Submodule> {
+        self.active_submodules().find(|voice| voice.name == name)
     }
 
     /// Returns true if the agent may use a tool. Submodule and history tools are offered only if the agent has
     /// submodules or history, so that the tools of other agents stay the same.
-    pub fn offers(&self, tool: &str) -> bool {
+    pub fn offers_tool(&self, tool: &str) -> bool {
         let profile = self.profile.as_ref();
         match tool {
-            intrinsics::submodules::ASK => self.voices().next().is_some(),
+            intrinsics::submodules::ASK => self.active_submodules().next().is_some(),
             intrinsics::history::QUERY => self.keeps_times(),
             intrinsics::submodules::ADD | intrinsics::submodules::REMOVE => {
                 profile.is_some_and(|profile| profile.lets_users_change_submodules(tool))
             }
-            _ => profile.is_none_or(|profile| profile.offers(tool)),
+            _ => profile.is_none_or(|profile| profile.offers_tool(tool)),
         }
     }
 
     /// Returns true if entries are kept with their times, for a cutoff or for submodules.
     pub(super) fn keeps_times(&self) -> bool {
-        self.profile.as_ref().is_some_and(|profile| !profile.cutoff.is_nothing()) || self.voices().next().is_some()
+        self.profile.as_ref().is_some_and(|profile| !profile.cutoff.is_nothing())
+            || self.active_submodules().next().is_some()
     }
 
     /// A definition names anew which submodules there are; those that were added stay.
-    pub(super) fn submodules_defined(&mut self) {
+    pub(super) fn reset_removed_submodules(&mut self) {
         self.submodules.removed.clear();
     }
 
-    pub(super) fn submodule_changed(&mut self, changed: &SubmoduleChanged) {
+    pub(super) fn apply_submodule_changed(&mut self, changed: &SubmoduleChanged) {
         let own = self.profile.iter().flat_map(|profile| &profile.submodules);
         let is_own = own.clone().any(|own| own.name == changed.name);
         match &changed.submodule {
             Some(added) if self.submodules.added.len() < MOST_EVER as usize => {
-                self.submodules.added.insert(changed.name.clone(), Submodule::of(added));
+                self.submodules.added.insert(changed.name.clone(), Submodule::from_proto(added));
             }
             Some(_) => {}
             None => {
@@ -241,26 +242,26 @@ impl AgentState {
     }
 
     /// Keeps a submodule's thought for the turn's later steps, or for the next decision in its thread.
-    pub(super) fn thought(&mut self, event: &DecidedEvent, turn_id: Uuid, thought: &AgentThought) {
+    pub(super) fn apply_thought(&mut self, event: &DecidedEvent, turn_id: Uuid, thought: &AgentThought) {
         if thought.module.is_empty() {
             return;
         }
-        let said = Said { module: thought.module.clone(), text: cut_to(&thought.text, THOUGHT_BYTES) };
-        self.see_outside(&event.thread_id, turn_id, &thought.outside);
+        let said = SubmoduleThought { module: thought.module.clone(), text: cut_to(&thought.text, THOUGHT_BYTES) };
+        self.mark_outside(&event.thread_id, turn_id, &thought.outside);
         if !thought.for_next {
             if let Some(turn) = self.turns.get_mut(&turn_id) {
-                turn.counsel.hear(said);
+                turn.counsel.add_thought(said);
             }
             return;
         }
         let left = &mut self.submodules.left;
-        left.push_back(Left { thread_id: event.thread_id.clone(), said });
+        left.push_back(DeferredThought { thread_id: event.thread_id.clone(), said });
         if left.len() > LEFT {
             left.pop_front();
         }
     }
 
-    pub(super) fn submodule_asked(&mut self, turn_id: Uuid, asked: &SubmoduleAsked) {
+    pub(super) fn apply_submodule_asked(&mut self, turn_id: Uuid, asked: &SubmoduleAsked) {
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.counsel.rounds = asked.round;
             turn.counsel.asked_in = turn.chain.as_ref().map(|chain| chain.id);
@@ -268,7 +269,7 @@ impl AgentState {
     }
 
     /// It was shown, whatever came of it.
-    pub(super) fn broadcast(&mut self, told: &AgentBroadcast) {
+    pub(super) fn apply_broadcast(&mut self, told: &AgentBroadcast) {
         self.submodules.shown.retain(|shown| shown.thread_id != told.thread_id || shown.at > told.through);
     }
 
@@ -279,33 +280,39 @@ impl AgentState {
             return;
         }
         if decision.completions.iter().any(|completion| completion.module.is_empty()) {
-            let is_seen = |left: &Left| decision.events.iter().any(|event| event.thread_id == left.thread_id);
+            let is_seen =
+                |left: &DeferredThought| decision.events.iter().any(|event| event.thread_id == left.thread_id);
             self.submodules.left.retain(|left| !is_seen(left));
         }
-        if !self.voices().any(|voice| voice.wants_decisions) {
+        if !self.active_submodules().any(|voice| voice.wants_decisions) {
             return self.submodules.shown.clear();
         }
         for event in &decision.events {
-            let Some(act) = act(event) else { continue };
+            let Some(act) = describe_act(event) else { continue };
             let shown = &mut self.submodules.shown;
             match shown.iter_mut().find(|shown| shown.at == sequence && shown.thread_id == event.thread_id) {
                 Some(shown) => shown.text = cut_to(&format!("{}\n{act}", shown.text), SHOWN_BYTES),
                 None => {
                     let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
-                    shown.push_back(Shown { at: sequence, thread_id: event.thread_id.clone(), correlation, text: act });
+                    shown.push_back(UnseenDecision {
+                        at: sequence,
+                        thread_id: event.thread_id.clone(),
+                        correlation,
+                        text: act,
+                    });
                 }
             }
         }
-        self.forget_shown();
+        self.bound_unseen_decisions();
     }
 
     /// The oldest make room, but for those that are being shown: what was asked about them is asked.
-    fn forget_shown(&mut self) {
+    fn bound_unseen_decisions(&mut self) {
         let under_way = match &self.work.next {
-            Some((Next::Broadcast { thread_id, through }, _)) => Some((thread_id.clone(), *through)),
+            Some((NextWork::Broadcast { thread_id, through }, _)) => Some((thread_id.clone(), *through)),
             _ => None,
         };
-        let is_under_way = |shown: &Shown| {
+        let is_under_way = |shown: &UnseenDecision| {
             under_way.as_ref().is_some_and(|(thread, through)| shown.thread_id == *thread && shown.at <= *through)
         };
         while self.submodules.shown.len() > SHOWN {
@@ -315,29 +322,32 @@ impl AgentState {
     }
 
     /// The chain of the last decision that a broadcast shows.
-    pub(super) fn shown_of(&self, thread_id: &str, through: u64) -> Option<Uuid> {
-        let is_shown = |shown: &&Shown| shown.thread_id == thread_id && shown.at <= through;
+    pub(super) fn broadcast_correlation(&self, thread_id: &str, through: u64) -> Option<Uuid> {
+        let is_shown = |shown: &&UnseenDecision| shown.thread_id == thread_id && shown.at <= through;
         self.submodules.shown.iter().rev().find(is_shown).map(|shown| shown.correlation)
     }
 
     /// Returns true if decisions that a broadcast covers are still pending.
-    pub(super) fn is_to_be_shown(&self, next: &Next) -> bool {
-        let Next::Broadcast { thread_id, through } = next else { return false };
+    pub(super) fn is_broadcast_pending(&self, next: &NextWork) -> bool {
+        let NextWork::Broadcast { thread_id, through } = next else { return false };
         self.submodules.shown.iter().any(|shown| shown.thread_id == *thread_id && shown.at <= *through)
     }
 
     /// The next broadcast: of the thread of which the oldest decision waits, up to the newest.
-    pub(super) fn next_broadcast(&self) -> Option<Next> {
+    pub(super) fn next_broadcast(&self) -> Option<NextWork> {
         let thread_id = self.submodules.shown.front()?.thread_id.clone();
         let of_thread = self.submodules.shown.iter().filter(|shown| shown.thread_id == thread_id);
         let through = of_thread.map(|shown| shown.at).max()?;
-        Some(Next::Broadcast { thread_id, through })
+        Some(NextWork::Broadcast { thread_id, through })
     }
 }
 
-impl Turn {
+impl AgentTurn {
     /// Returns the thoughts left for this turn's thread, then those of the turn itself.
-    pub(super) fn counsel<'s>(&'s self, state: &'s AgentState) -> impl Iterator<Item = &'s Said> {
+    pub(super) fn submodule_thoughts<'s>(
+        &'s self,
+        state: &'s AgentState,
+    ) -> impl Iterator<Item = &'s SubmoduleThought> {
         let left = state.submodules.left.iter().filter(|left| left.thread_id == self.thread_id);
         left.map(|left| &left.said).chain(&self.counsel.said)
     }
@@ -349,7 +359,7 @@ pub(super) fn is_broadcast(decision: &AgentDecision) -> bool {
 }
 
 /// Describes what an event says or does, in a line; none if it does neither.
-fn act(event: &DecidedEvent) -> Option<String> {
+fn describe_act(event: &DecidedEvent) -> Option<String> {
     let event = event.event.as_ref()?;
     let act = if let Event::Action(action) = event {
         match action.action.as_ref()? {
@@ -368,7 +378,7 @@ fn act(event: &DecidedEvent) -> Option<String> {
 }
 
 /// Returns the kind of an input.
-pub(super) fn kind(record: &Record) -> HeardKind {
+pub(super) fn input_kind(record: &Record) -> HeardKind {
     match record.body.about() {
         About::Agent(Agent::Message(_) | Agent::Choice(_)) | About::User(_) => HeardKind::Message,
         About::Agent(Agent::Answer(_)) => HeardKind::Result,

@@ -3,12 +3,12 @@
 //! A task's occurrence tells which of its times were dealt with: times are numbered from 1, and the task names the next
 //! one. A timer that fires twice or late finds another number.
 
-mod list;
+mod filter;
+mod progress;
 mod queue;
 #[cfg(test)]
 mod tests;
 mod trigger;
-mod worked;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,11 +22,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub use self::{
-    list::{Filter, Wanted},
-    trigger::{Trigger, kept},
-    worked::{Done, Worked},
+    filter::{StatusFilter, TaskFilter},
+    progress::{TaskHistory, TaskProgress},
+    trigger::{Trigger, bound_event_data},
 };
-use super::{outside::Provenance, schedule::Schedule, state::is_none};
+use super::{provenance::Provenance, schedule::Schedule, state::is_none};
 
 /// Open tasks an agent may have, hooks included.
 pub const MOST_OPEN: usize = 1_000;
@@ -67,8 +67,8 @@ pub struct Tasks {
 pub struct Task {
     pub id: Uuid,
     pub title: String,
-    pub status: Status,
-    pub what: What,
+    pub status: TaskPhase,
+    pub what: TaskActivation,
     /// Steps, in the form of a chain.
     pub action: Value,
     pub thread_id: String,
@@ -82,12 +82,12 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
     /// Of a queued one: what was done for it, and what that took.
-    #[serde(default, skip_serializing_if = "Worked::is_nothing")]
-    pub worked: Worked,
+    #[serde(default, skip_serializing_if = "TaskProgress::is_nothing")]
+    pub worked: TaskProgress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Status {
+pub enum TaskPhase {
     /// Its time has not come yet.
     Pending,
     /// A hook that waits, or a repeated task that has fired before.
@@ -103,7 +103,7 @@ pub enum Status {
 
 /// The condition a task waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum What {
+pub enum TaskActivation {
     Time {
         schedule: Schedule,
         /// When it is due next, and which time that is; none when it is not.
@@ -131,7 +131,7 @@ pub enum What {
         result: String,
         /// The agent that asked for it, where another one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<AskedBy>,
+        asked: Option<TaskRequester>,
         /// The last time that was set for it: no time has the number of an earlier one.
         #[serde(default)]
         times: u64,
@@ -143,7 +143,7 @@ pub enum What {
 
 /// The agent that asked for a task, its request, and the agents on whose behalf it asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AskedBy {
+pub struct TaskRequester {
     pub agent: String,
     pub request_id: String,
     pub path: Vec<String>,
@@ -155,8 +155,8 @@ pub struct AskedBy {
 impl Tasks {
     /// Takes in `task.scheduled`, decided at `at`. What would be more than an agent may have is not taken in: nobody
     /// decides to schedule it.
-    pub(super) fn schedule(&mut self, at: Timestamp, task: &v1::Task) {
-        let Some(task) = Task::read(at, task) else { return };
+    pub(super) fn apply_scheduled(&mut self, at: Timestamp, task: &v1::Task) {
+        let Some(task) = Task::from_scheduled(at, task) else { return };
         if self.open.len() > MOST_OPEN && !self.open.contains_key(&task.id) {
             return;
         }
@@ -164,48 +164,48 @@ impl Tasks {
     }
 
     /// Takes in `task.fired`.
-    pub(super) fn fire(&mut self, fired: &v1::TaskFired) {
+    pub(super) fn apply_fired(&mut self, fired: &v1::TaskFired) {
         let Some(task) = Uuid::parse_str(&fired.task_id).ok().and_then(|id| self.open.get_mut(&id)) else { return };
-        let What::Time { next, .. } = &mut task.what else { return };
+        let TaskActivation::Time { next, .. } = &mut task.what else { return };
         *next = fired.next_at.parse().ok().map(|at| (at, fired.occurrence.saturating_add(1)));
         match (task.status, next) {
-            (_, None) => task.status = Status::Completed,
-            (Status::Paused, _) => {}
-            _ => task.status = Status::Active,
+            (_, None) => task.status = TaskPhase::Completed,
+            (TaskPhase::Paused, _) => {}
+            _ => task.status = TaskPhase::Active,
         }
         let id = task.id;
-        self.settle(id);
+        self.move_if_over(id);
     }
 
     /// Takes in `task.changed`.
-    pub(super) fn change(&mut self, changed: &v1::TaskChanged) {
+    pub(super) fn apply_changed(&mut self, changed: &v1::TaskChanged) {
         let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
-        let Some(status) = Status::of(changed.status_word()) else { return };
+        let Some(status) = TaskPhase::from_word(changed.status_word()) else { return };
         if let Some(over) = self.ended.iter_mut().rev().find(|task| task.id == id) {
             over.status = status;
             return;
         }
         let Some(task) = self.open.get_mut(&id) else { return };
-        let was_in_progress = task.status == Status::InProgress;
+        let was_in_progress = task.status == TaskPhase::InProgress;
         task.status = status;
         task.shared = changed.shared.unwrap_or(task.shared);
         if changed.first {
             return self.put_first(id);
         }
-        if let What::Queue { failed, again, times, .. } = &mut task.what {
+        if let TaskActivation::Queue { failed, again, times, .. } = &mut task.what {
             *times = (*times).max(changed.occurrence);
             *again = changed.next_at.parse().ok().map(|at| (at, changed.occurrence));
             *failed = failed.saturating_add(u32::from(was_in_progress && again.is_some() && !changed.rests));
-            return self.settle(id);
+            return self.move_if_over(id);
         }
-        if let (What::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
+        if let (TaskActivation::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
             *next = Some((at, changed.occurrence));
         }
-        self.settle(id);
+        self.move_if_over(id);
     }
 
     /// Puts a task that is over to the others.
-    fn settle(&mut self, id: Uuid) {
+    fn move_if_over(&mut self, id: Uuid) {
         if self.open.get(&id).is_none_or(|task| !task.status.is_over()) {
             return;
         }
@@ -218,22 +218,23 @@ impl Tasks {
             bytes += task.bytes();
             // That of the last may be about to run.
             if bytes > ENDED_BYTES && at > 0 {
-                task.forget();
+                task.clear_texts();
             }
         }
     }
 
     /// The task whose time this is; none when it was dealt with, is paused or over.
-    pub fn due(&self, task: Uuid, occurrence: u64) -> Option<&Task> {
+    pub fn due_task(&self, task: Uuid, occurrence: u64) -> Option<&Task> {
         let task = self.open.get(&task)?;
-        let waits = matches!(task.status, Status::Pending | Status::Active);
-        task.next().filter(|(_, next)| waits && *next == occurrence).map(|_| task)
+        let waits = matches!(task.status, TaskPhase::Pending | TaskPhase::Active);
+        task.next_due().filter(|(_, next)| waits && *next == occurrence).map(|_| task)
     }
 
     /// Active hooks on this trigger, such as `post:email.received`, oldest first.
     pub fn hooks<'a>(&'a self, trigger: &'a str) -> impl Iterator<Item = &'a Task> {
         let waits = move |task: &&Task| {
-            task.status == Status::Active && matches!(&task.what, What::Hook { trigger: of, .. } if of == trigger)
+            task.status == TaskPhase::Active
+                && matches!(&task.what, TaskActivation::Hook { trigger: of, .. } if of == trigger)
         };
         let mut hooks: Vec<&Task> = self.open.values().filter(waits).collect();
         hooks.sort_by_key(|task| (task.created, task.id));
@@ -242,12 +243,12 @@ impl Tasks {
 
     /// Those of them that fire for what concerns this user.
     pub fn hooks_of<'a>(&'a self, trigger: &'a str, user: &'a str) -> impl Iterator<Item = &'a Task> {
-        self.hooks(trigger).filter(move |task| task.concerns(Some(user)))
+        self.hooks(trigger).filter(move |task| task.concerns_user(Some(user)))
     }
 
     /// Returns the task that ends the agent's day.
     pub fn day_end(&self) -> Option<&Task> {
-        self.open.values().find(|task| task.is_of_system() && matches!(task.what, What::Time { .. }))
+        self.open.values().find(|task| task.is_of_system() && matches!(task.what, TaskActivation::Time { .. }))
     }
 
     /// Those of a user who is forgotten.
@@ -265,7 +266,7 @@ impl Tasks {
 
     /// Checks that there is room for another task.
     pub fn check_room(&self, task: &v1::Task) -> Result<(), String> {
-        let hooks = self.open.values().filter(|task| matches!(task.what, What::Hook { .. })).count();
+        let hooks = self.open.values().filter(|task| matches!(task.what, TaskActivation::Hook { .. })).count();
         let bytes: usize = self.open.values().map(Task::bytes).sum();
         let its = task.action.len() + task.title.len() + task.condition.len() + task.text.len();
         let of_user = self.open.values().filter(|known| known.user == task.user).count();
@@ -287,40 +288,40 @@ impl Tasks {
 impl Task {
     /// Returns true if the task fires for an event of this user, or for one from outside. A hook sees only its user's
     /// events unless an administrator shared it.
-    pub fn concerns(&self, user: Option<&str>) -> bool {
+    pub fn concerns_user(&self, user: Option<&str>) -> bool {
         self.shared || user.is_none_or(|user| self.user == user)
     }
 
     /// Returns true for a task of the agent itself, such as the end of its day, which nobody may change.
     pub fn is_of_system(&self) -> bool {
-        self.source == TaskSource::System.as_str() && matches!(self.what, What::Time { .. })
+        self.source == TaskSource::System.as_str() && matches!(self.what, TaskActivation::Time { .. })
     }
 
     /// Keeps no more of it than that there was one.
-    fn forget(&mut self) {
+    fn clear_texts(&mut self) {
         self.action = Value::Null;
-        self.worked.forget();
-        if let What::Queue { text, result, .. } = &mut self.what {
+        self.worked.forget_history();
+        if let TaskActivation::Queue { text, result, .. } = &mut self.what {
             (*text, *result) = (String::new(), String::new());
         }
     }
 
-    fn read(at: Timestamp, task: &v1::Task) -> Option<Self> {
+    fn from_scheduled(at: Timestamp, task: &v1::Task) -> Option<Self> {
         let mut outside = Provenance::default();
-        outside.see(&task.outside);
+        outside.add_marks(&task.outside);
         let what = match task.kind_word() {
-            TaskKind::Hook => What::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
-            TaskKind::Queued => What::queued(task),
+            TaskKind::Hook => TaskActivation::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
+            TaskKind::Queued => TaskActivation::queue_from_proto(task),
             TaskKind::Scheduled | TaskKind::Unknown(_) => {
                 let next: Timestamp = task.next_at.parse().ok()?;
-                let schedule = Schedule::of(task).unwrap_or(Schedule::Once(next));
-                What::Time { schedule, next: Some((next, task.occurrence)) }
+                let schedule = Schedule::from_task(task).unwrap_or(Schedule::Once(next));
+                TaskActivation::Time { schedule, next: Some((next, task.occurrence)) }
             }
         };
         Some(Self {
             id: Uuid::parse_str(&task.task_id).ok()?,
             title: task.title.clone(),
-            status: if matches!(what, What::Hook { .. }) { Status::Active } else { Status::Pending },
+            status: if matches!(what, TaskActivation::Hook { .. }) { TaskPhase::Active } else { TaskPhase::Pending },
             what,
             action: serde_json::from_str(&task.action).unwrap_or(Value::Null),
             thread_id: task.thread_id.clone(),
@@ -329,31 +330,31 @@ impl Task {
             created: at,
             shared: false,
             outside,
-            worked: Worked::default(),
+            worked: TaskProgress::default(),
         })
     }
 
     /// When it is due next, and which time that is.
-    pub fn next(&self) -> Option<(Timestamp, u64)> {
+    pub fn next_due(&self) -> Option<(Timestamp, u64)> {
         match &self.what {
-            What::Time { next, .. } => *next,
-            What::Queue { again, .. } => *again,
-            What::Hook { .. } => None,
+            TaskActivation::Time { next, .. } => *next,
+            TaskActivation::Queue { again, .. } => *again,
+            TaskActivation::Hook { .. } => None,
         }
     }
 
     /// Text it takes, in bytes.
     fn bytes(&self) -> usize {
         let what = match &self.what {
-            What::Hook { trigger, condition } => trigger.len() + condition.len(),
-            What::Queue { text, result, .. } => text.len() + result.len(),
-            What::Time { .. } => 0,
+            TaskActivation::Hook { trigger, condition } => trigger.len() + condition.len(),
+            TaskActivation::Queue { text, result, .. } => text.len() + result.len(),
+            TaskActivation::Time { .. } => 0,
         };
         self.title.len() + what + self.action.to_string().len()
     }
 }
 
-impl Status {
+impl TaskPhase {
     pub fn word(self) -> TaskStatus {
         match self {
             Self::Pending => TaskStatus::Pending,
@@ -368,7 +369,7 @@ impl Status {
     }
 
     /// None for one that this build does not know.
-    pub fn of(word: TaskStatus) -> Option<Self> {
+    pub fn from_word(word: TaskStatus) -> Option<Self> {
         match word {
             TaskStatus::Pending => Some(Self::Pending),
             TaskStatus::Active => Some(Self::Active),

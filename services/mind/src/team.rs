@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use kairo_events::{
-    prices::{Cost, spendable},
+    prices::{TokenCost, parse_budget},
     record::Record,
 };
 use kairo_proto::{
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     intrinsics,
-    state::{AgentState, Cause, Order, Profile},
+    state::{AgentState, DirectOrder, Profile, TurnCause},
     thread::Thread,
 };
 
@@ -30,8 +30,8 @@ pub struct Team {
 
 /// The standing of a lead or a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
-    pub status: Status,
+pub struct TeamMembership {
+    pub status: TeamActivity,
     /// It goes on by itself when the day is over.
     pub over_budget: bool,
     /// Of a worker: where the decision of its lead stands that said last how it is.
@@ -44,7 +44,7 @@ pub struct Standing {
 
 /// The status of a lead or a worker; only an active one begins tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Status {
+pub enum TeamActivity {
     #[default]
     Active,
     Paused,
@@ -84,17 +84,17 @@ impl Amount {
         }
     }
 
-    pub fn told(self) -> Spent {
+    pub fn to_proto(self) -> Spent {
         Spent { tokens: self.tokens, cost: self.cost, unpriced_tokens: self.unpriced }
     }
 
-    pub fn of(spent: Option<&Spent>) -> Self {
+    pub fn from_proto(spent: Option<&Spent>) -> Self {
         let of = |spent: &Spent| Self { tokens: spent.tokens, cost: spent.cost, unpriced: spent.unpriced_tokens };
         spent.map(of).unwrap_or_default()
     }
 
     /// Returns the cost of a decision, including the calls given up before it.
-    pub fn of_money(decision: &AgentDecision) -> Self {
+    pub fn cost_of(decision: &AgentDecision) -> Self {
         let AgentDecision { cost, unpriced_tokens, given_up_cost, given_up_unpriced_tokens, .. } = decision;
         Self {
             tokens: 0,
@@ -105,26 +105,26 @@ impl Amount {
 
     /// The money, as a decimal number; none where it is not known.
     pub fn money(self) -> Option<String> {
-        (self.unpriced == 0).then(|| Cost::of_units(self.cost).to_string())
+        (self.unpriced == 0).then(|| TokenCost::of_units(self.cost).to_string())
     }
 }
 
 /// The tokens of some answers of models.
-pub fn tokens(completions: &[Completion]) -> u64 {
+pub fn completion_tokens(completions: &[Completion]) -> u64 {
     completions.iter().fold(0, |sum: u64, it| sum.saturating_add(it.input_tokens).saturating_add(it.output_tokens))
 }
 
 impl Team {
-    pub(super) fn of(team: &v1::Team) -> Self {
+    pub(super) fn from_proto(team: &v1::Team) -> Self {
         Self {
             workers: team.workers.iter().map(|worker| (worker.agent.clone(), worker.description.clone())).collect(),
             tokens_per_day: (team.tokens_per_day > 0).then_some(team.tokens_per_day),
-            cost_per_day: spendable(&team.cost_per_day),
+            cost_per_day: parse_budget(&team.cost_per_day),
         }
     }
 
     /// Returns the daily limit that is reached, in words; none while more may be spent.
-    pub fn is_spent(&self, spent: Amount) -> Option<String> {
+    pub fn reached_limit(&self, spent: Amount) -> Option<String> {
         let tokens = self.tokens_per_day.filter(|most| spent.tokens >= *most);
         let cost = || self.cost_per_day.and_then(|most| Some((most, spent.reached_cost(most)?)));
         match (tokens, cost()) {
@@ -136,7 +136,7 @@ impl Team {
     }
 }
 
-impl Standing {
+impl TeamMembership {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -154,12 +154,12 @@ impl Profile {
     }
 
     /// Returns true if the agent's decisions record their cost.
-    pub fn tells_cost(&self) -> bool {
-        self.is_counted() || self.session.cost.is_some() || self.caps.bounds_money()
+    pub fn records_cost(&self) -> bool {
+        self.counts_spending() || self.session.cost.is_some() || self.caps.bounds_money()
     }
 
     /// Returns true if the agent's spending is counted: it leads a team or has a lead.
-    pub fn is_counted(&self) -> bool {
+    pub fn counts_spending(&self) -> bool {
         self.team.is_some() || !self.lead.is_empty()
     }
 
@@ -178,21 +178,21 @@ impl Profile {
 
 impl AgentState {
     /// Takes in a profile. One that has a mission where none was before goes to work on it.
-    pub(super) fn define(&mut self, record: &Record, profile: &AgentProfile) {
+    pub(super) fn apply_profile(&mut self, record: &Record, profile: &AgentProfile) {
         let had_mission = self.profile.as_ref().is_some_and(Profile::is_lead);
-        self.submodules_defined();
+        self.reset_removed_submodules();
         let before = self.profile.replace(Profile::new(record.sequence, profile));
-        self.caps_defined(before.as_ref().map(|before| &before.caps));
+        self.reset_spending_for_new_caps(before.as_ref().map(|before| &before.caps));
         let Some(profile) = &self.profile else { return };
         if !had_mission && profile.is_lead() {
-            let order = Order { tool: intrinsics::team::START.to_owned(), arguments: "{}".to_owned() };
+            let order = DirectOrder { tool: intrinsics::team::START.to_owned(), arguments: "{}".to_owned() };
             let owner = profile.owner.clone();
-            self.begin(record.envelope.id, record, Cause::Order(order), "", &owner);
+            self.begin_turn(record.envelope.id, record, TurnCause::Order(order), "", &owner);
         }
     }
 
     /// Adds the thread of a message that the agent sends unasked, unless it is known.
-    pub(super) fn has_conversation(&mut self, thread_id: &str, user: &str) {
+    pub(super) fn ensure_thread(&mut self, thread_id: &str, user: &str) {
         if !thread_id.is_empty() && !user.is_empty() {
             let thread = Thread { user: user.to_owned(), ..Thread::default() };
             self.threads.entry(thread_id.to_owned()).or_insert_with(|| thread.into());
@@ -200,20 +200,20 @@ impl AgentState {
     }
 
     /// The team it leads.
-    pub fn team_led(&self) -> Option<&Team> {
+    pub fn led_team(&self) -> Option<&Team> {
         self.profile.as_ref()?.team.as_ref()
     }
 
     /// Returns true if the agent may begin tasks.
-    pub fn may_begin(&self) -> bool {
-        self.team.status == Status::Active
+    pub fn may_begin_tasks(&self) -> bool {
+        self.team.status == TeamActivity::Active
     }
 
-    pub(super) fn team_changed(&mut self, changed: &TeamChanged) {
+    pub(super) fn apply_team_changed(&mut self, changed: &TeamChanged) {
         self.team.status = match changed.status_word() {
-            TeamStatus::Active => Status::Active,
-            TeamStatus::Paused => Status::Paused,
-            TeamStatus::Archived => Status::Archived,
+            TeamStatus::Active => TeamActivity::Active,
+            TeamStatus::Paused => TeamActivity::Paused,
+            TeamStatus::Archived => TeamActivity::Archived,
             TeamStatus::Unknown(_) => return,
         };
         self.team.over_budget = changed.over_budget;
@@ -221,22 +221,22 @@ impl AgentState {
     }
 
     /// Takes in what a decision took.
-    pub(super) fn spend_on(&mut self, at: Timestamp, decision: &AgentDecision) {
-        let Some(profile) = self.profile.as_ref().filter(|profile| profile.is_counted()) else { return };
+    pub(super) fn count_team_spending(&mut self, at: Timestamp, decision: &AgentDecision) {
+        let Some(profile) = self.profile.as_ref().filter(|profile| profile.counts_spending()) else { return };
         let given_up = decision.given_up.iter().map(|call| call.input_tokens.saturating_add(call.output_tokens));
-        let tokens = given_up.fold(tokens(&decision.completions), u64::saturating_add);
+        let tokens = given_up.fold(completion_tokens(&decision.completions), u64::saturating_add);
         let day = profile.team.is_some().then(|| profile.day_of(at));
-        self.spend(day, Amount { tokens, ..Amount::of_money(decision) });
+        self.spend_on_day(day, Amount { tokens, ..Amount::cost_of(decision) });
     }
 
     /// Takes in what a worker told.
-    pub(super) fn spend_for(&mut self, at: Timestamp, spent: Amount) {
+    pub(super) fn add_worker_spending(&mut self, at: Timestamp, spent: Amount) {
         if let Some(day) = self.profile.as_ref().filter(|it| it.team.is_some()).map(|profile| profile.day_of(at)) {
-            self.spend(Some(day), spent);
+            self.spend_on_day(Some(day), spent);
         }
     }
 
-    fn spend(&mut self, day: Option<Date>, amount: Amount) {
+    fn spend_on_day(&mut self, day: Option<Date>, amount: Amount) {
         if day.is_some() && self.team.day != day {
             (self.team.day, self.team.spent) = (day, Amount::default());
         }

@@ -55,9 +55,11 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{
-    deliberation::{Deliberation, Limits, Next, Question},
-    log::{Diverged, HELD, Input, Log, Ready, Snapshot},
-    request::{Catalogue, Message, ModelRequest, Tool, ToolChoice, block, blocks, check},
+    deliberation::{DecisionLimits, Deliberation, DeliberationStep, ModelQuestion},
+    log::{DecisionInput, Divergence, HELD, Log, NextInput, Snapshot},
+    request::{
+        Catalogue, ModelRequest, PromptMessage, Tool, ToolChoice, block_contents, check_conversation, context_block,
+    },
 };
 
 /// The log that snapshots of tests are of.
@@ -71,15 +73,15 @@ struct Agent {
     asked: Vec<Arc<ModelRequest>>,
     /// Seconds added to the time that follows from the length of the log.
     later: i64,
-    limits: Limits,
+    limits: DecisionLimits,
     /// The fast model's answer on whether a reply promises work.
     promise: Completion,
     /// The tools that services carry out.
     catalogue: Catalogue,
 }
 
-fn limits() -> Limits {
-    Limits { max_steps: 4, tries: 3, parallel_tools: 2, chain_steps: 16, ..Limits::default() }
+fn limits() -> DecisionLimits {
+    DecisionLimits { max_steps: 4, tries: 3, parallel_tools: 2, chain_steps: 16, ..DecisionLimits::default() }
 }
 
 fn catalogue() -> Catalogue {
@@ -102,8 +104,8 @@ fn catalogue() -> Catalogue {
 /// A text without what the system tells in it.
 fn words_of(text: &str) -> String {
     let mut words = text.to_owned();
-    for told in blocks(text) {
-        words = words.replace(&block(told), "");
+    for told in block_contents(text) {
+        words = words.replace(&context_block(told), "");
     }
     words.trim().to_owned()
 }
@@ -125,7 +127,7 @@ fn asks_for(tool: &str, arguments: serde_json::Value) -> Completion {
 
 /// Returns true if the request asks about promises in an answer; most tests are about something else.
 fn is_about_promises(request: &ModelRequest) -> bool {
-    matches!(&request.messages[0], Message::System { text } if text.starts_with(crate::prompts::PROMISE))
+    matches!(&request.messages[0], PromptMessage::System { text } if text.starts_with(crate::prompts::PROMISE))
 }
 
 const PROMISES_NOTHING: &str = r#"{"verdict":"nothing","tasks":[],"answer":""}"#;
@@ -165,12 +167,12 @@ impl Agent {
     fn write(&mut self, route: &Route, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
         let sequence = self.log.len() as u64 + 1;
         let time = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(self.later + i64::try_from(sequence).unwrap());
-        let id = ids::named("test", &[&sequence.to_string()]);
+        let id = ids::from_parts("test", &[&sequence.to_string()]);
         let envelope = match cause {
-            Some(cause) => cause.follow(id, Service::Router, Origin::System, time),
-            None => Envelope::entering(id, Service::Gateway, Origin::User, time),
+            Some(cause) => cause.follow_up(id, Service::Router, Origin::System, time),
+            None => Envelope::from_outside(id, Service::Gateway, Origin::User, time),
         };
-        let subject = route.of(&Name::parse(&self.name).unwrap());
+        let subject = route.of_owner(&Name::parse(&self.name).unwrap());
         let record = Record { sequence, subject, envelope, body: body.into() };
         self.log.push(record.clone());
         self.mind.push(record.clone()).unwrap();
@@ -192,21 +194,24 @@ impl Agent {
     /// Returns the blocks of the runtime in the last request, after the prompt.
     fn told(&self) -> Vec<String> {
         let messages = self.asked.last().unwrap().messages.iter();
-        let told = |message: &Message| match message {
-            Message::User { text, .. } | Message::Tool { text, .. } => blocks(text).map(str::to_owned).collect(),
-            Message::System { .. } | Message::Assistant { .. } => Vec::new(),
+        let told = |message: &PromptMessage| match message {
+            PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. } => {
+                block_contents(text).map(str::to_owned).collect()
+            }
+            PromptMessage::System { .. } | PromptMessage::Assistant { .. } => Vec::new(),
         };
         messages.flat_map(told).collect()
     }
 
     /// The next input, read from the log where it is no longer at hand.
-    fn next_input(&mut self) -> Option<Input> {
+    fn next_input(&mut self) -> Option<DecisionInput> {
         loop {
             match self.mind.next_input()? {
-                Ready::Input(input) => return Some(input),
-                Ready::Missing(sequences) => {
+                NextInput::Input(input) => return Some(input),
+                NextInput::Missing(sequences) => {
                     for sequence in sequences {
-                        self.mind.supply(sequence, self.log.get(usize::try_from(sequence).unwrap() - 1).cloned());
+                        self.mind
+                            .supply_record(sequence, self.log.get(usize::try_from(sequence).unwrap() - 1).cloned());
                     }
                 }
             }
@@ -228,9 +233,9 @@ impl Agent {
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &limits).unwrap();
         let decision = loop {
             match next {
-                Next::Commit(decision) => break *decision,
-                Next::Ask(questions) => {
-                    let mut as_asked = |question: &Question| Completion {
+                DeliberationStep::Commit(decision) => break *decision,
+                DeliberationStep::Ask(questions) => {
+                    let mut as_asked = |question: &ModelQuestion| Completion {
                         tier: question.request.tier.into(),
                         request_digest: question.request.digest(),
                         ..if is_about_promises(&question.request) {
@@ -241,7 +246,7 @@ impl Agent {
                     };
                     for question in &questions {
                         let messages = &question.request.messages;
-                        assert_eq!(check(messages), Ok(()), "{messages:#?}");
+                        assert_eq!(check_conversation(messages), Ok(()), "{messages:#?}");
                     }
                     let completions = questions.iter().map(&mut as_asked).collect();
                     let asked = questions.into_iter().map(|question| question.request);
@@ -309,7 +314,7 @@ fn the_turn_goes_on_when_the_last_of_several_results_is_there() {
         .messages
         .iter()
         .filter_map(|message| match message {
-            Message::Tool { text, .. } => Some(text.as_str()),
+            PromptMessage::Tool { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();
@@ -366,7 +371,7 @@ fn a_decision_too_large_to_be_written_ends_the_turn_all_the_same() {
     agent.hears("m1", "hello");
     let input = agent.next_input().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
-    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue, &limits, Vec::new()).unwrap();
+    let instead = Deliberation::oversize_fallback(&agent.mind.state, &input, &catalogue, &limits, Vec::new()).unwrap();
     let decided = agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert_eq!(acts(&decided)[0], "malformed_answer?");
     assert!(agent.mind.state.turns.is_empty());
@@ -413,7 +418,7 @@ fn the_last_step_of_a_turn_offers_the_same_tools_and_lets_none_be_called() {
     let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));
     let all = catalogue().tools.len() + own.count();
     assert_eq!(offered, [all, all, all, all]);
-    let may_call: Vec<bool> = agent.asked.iter().map(|request| request.may_call()).collect();
+    let may_call: Vec<bool> = agent.asked.iter().map(|request| request.may_call_tools()).collect();
     assert_eq!(may_call, [true, true, true, false]);
     assert_eq!(agent.asked.last().unwrap().tool_choice, ToolChoice::None);
 }
@@ -425,7 +430,7 @@ fn an_input_behind_the_cursor_is_not_known_to_the_decision_before_it() {
     let input = agent.next_input().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
-    let (_, Next::Commit(first)) = thought.resume(vec![says("one")]) else { panic!("no decision") };
+    let (_, DeliberationStep::Commit(first)) = thought.resume(vec![says("one")]) else { panic!("no decision") };
     agent.hears("m2", "second");
     agent.write(&AGENT_DECISION, Some(&input.record.envelope), *first);
     agent.decides(&[says("two")]).unwrap();
@@ -446,7 +451,7 @@ fn what_somebody_else_decided_on_less_makes_the_state_start_again() {
     let stale = AgentDecision { cursor: again.sequence, ..Default::default() };
     let decided = agent.log.last().unwrap().clone();
     let record = Record { sequence: decided.sequence + 1, body: stale.into(), ..decided };
-    assert_eq!(agent.mind.push(record), Err(Diverged));
+    assert_eq!(agent.mind.push(record), Err(Divergence));
 }
 
 #[test]
@@ -508,7 +513,7 @@ fn live(happenings: &[Happening]) -> Agent {
             Happening::Decide(call) => {
                 // On the last step no tool may be called, and the model would be asked again.
                 let Some(input) = agent.next_input() else { continue };
-                let (_, turn) = agent.mind.state.due(input.record.sequence).unwrap();
+                let (_, turn) = agent.mind.state.due_turn(input.record.sequence).unwrap();
                 let answer =
                     if *call && turn.steps + 1 < limits().max_steps { calls(&["tools.now"]) } else { says("hi") };
                 // Orders are obeyed without asking.
@@ -543,10 +548,10 @@ proptest! {
         if let Some(saved) = saved {
             let snapshot: Snapshot = serde_json::from_slice(&saved).unwrap();
             let ahead = snapshot.ahead.clone();
-            let mut resumed = Log::resume(snapshot, LOG).unwrap();
+            let mut resumed = Log::from_snapshot(snapshot, LOG).unwrap();
             let after = resumed.read;
             for sequence in ahead {
-                resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+                resumed.supply_record(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
             }
             for record in agent.log.iter().filter(|record| record.sequence > after) {
                 resumed.push(record.clone()).unwrap();
@@ -593,16 +598,16 @@ fn what_a_decision_passes_can_be_read_before_it_is_taken_in() {
     agent.log.iter().for_each(|record| _ = log.push(record.clone()).unwrap());
     let before = log.snapshot(LOG);
     let decided = agent.decides(&[says("hi")]).unwrap();
-    let mut resumed = Log::resume(before.clone(), LOG).unwrap();
-    assert_eq!(resumed.lacking(&input), Vec::<u64>::new(), "only decisions pass anything");
-    let lacking = resumed.lacking(&decided);
+    let mut resumed = Log::from_snapshot(before.clone(), LOG).unwrap();
+    assert_eq!(resumed.missing_for(&input), Vec::<u64>::new(), "only decisions pass anything");
+    let lacking = resumed.missing_for(&decided);
     assert_eq!(lacking, before.ahead);
     assert!(resumed.push(decided.clone()).is_err(), "nobody knows what it passes");
-    let mut resumed = Log::resume(before, LOG).unwrap();
+    let mut resumed = Log::from_snapshot(before, LOG).unwrap();
     for sequence in lacking {
-        resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+        resumed.supply_record(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
     }
-    assert_eq!(resumed.lacking(&decided), Vec::<u64>::new());
+    assert_eq!(resumed.missing_for(&decided), Vec::<u64>::new());
     resumed.push(decided).unwrap();
     assert_eq!(bytes(&resumed), bytes(&agent.mind));
 }
@@ -614,5 +619,5 @@ fn the_id_of_a_decision_comes_from_its_input() {
     let decided = agent.decides(&[says("hi")]).unwrap();
     assert_eq!(decision(&decided).input_id, input.envelope.id.to_string());
     let first = Uuid::parse_str(&decision(&decided).events[0].event_id).unwrap();
-    assert_eq!(first, ids::derived(super::deliberation::decision_id(&input), "0"));
+    assert_eq!(first, ids::derive(super::deliberation::decision_id(&input), "0"));
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    chat::ClientCall, cutting::without, outside::Provenance, request::short_id, shared::Shared, state::is_none, words,
-    words::Words,
+    chat_client::ClientCall, message_content, message_content::MessageContent, provenance::Provenance,
+    request::short_call_id, shared::Shared, state::is_none, truncation::without_range,
 };
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
@@ -33,7 +33,7 @@ pub struct Thread {
     pub touched: u64,
     /// Text that it keeps.
     pub(super) bytes: usize,
-    pub(super) entries: VecDeque<Shared<Entry>>,
+    pub(super) entries: VecDeque<Shared<ThreadEntry>>,
     /// When the newest of them were added, in seconds: of those before nobody knows.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(super) times: VecDeque<i64>,
@@ -73,7 +73,7 @@ pub struct Thread {
 
 /// Rules for keeping an entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keeping {
+pub(super) struct EntryRetention {
     /// Maximum number of entries.
     pub limit: usize,
     /// When it is added, in seconds, where that matters.
@@ -110,10 +110,10 @@ const FOUND_TOOLS: usize = 32;
 
 /// An entry of a thread, as shown to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Entry {
+pub enum ThreadEntry {
     User {
         turn: Uuid,
-        words: Words,
+        words: MessageContent,
     },
     Said {
         turn: Uuid,
@@ -122,7 +122,7 @@ pub enum Entry {
     Called {
         turn: Uuid,
         text: String,
-        calls: Vec<Call>,
+        calls: Vec<ThreadCall>,
         /// Reasoning details to send back to the model server with the calls while the turn lasts.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
@@ -144,7 +144,7 @@ pub enum Entry {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ThreadCall {
     pub action: Uuid,
     pub tool: String,
     pub arguments: String,
@@ -164,16 +164,16 @@ pub struct Call {
     pub parts: Vec<Part>,
 }
 
-impl Call {
+impl ThreadCall {
     /// The id by which requests name it.
     pub fn id(&self) -> String {
-        if self.call_id.is_empty() { short_id(self.action) } else { self.call_id.clone() }
+        if self.call_id.is_empty() { short_call_id(self.action) } else { self.call_id.clone() }
     }
 }
 
 /// Fields to send back to the model server with all calls of one answer while the turn lasts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WithCalls<'a> {
+pub(super) struct AnswerFields<'a> {
     pub(super) reasoning_details: &'a str,
     /// A JSON object as text.
     pub(super) passed_back: &'a str,
@@ -181,17 +181,17 @@ pub(super) struct WithCalls<'a> {
 
 impl Thread {
     /// The oldest first.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &ThreadEntry> {
         self.entries.iter().map(|entry| &**entry)
     }
 
     /// The calls that a turn made, the oldest first.
-    pub(super) fn calls_of(&self, turn: Uuid) -> impl Iterator<Item = &Call> {
-        self.entries().filter(move |entry| entry.turn() == turn).flat_map(Entry::calls)
+    pub(super) fn calls_of(&self, turn: Uuid) -> impl Iterator<Item = &ThreadCall> {
+        self.entries().filter(move |entry| entry.turn() == turn).flat_map(ThreadEntry::calls)
     }
 
     /// Returns the entries to show for a turn: the newest within the cutoff, every entry of the turn and every summary.
-    pub fn shown(&self, cutoff: Cutoff, now: Timestamp, turn: Uuid) -> impl Iterator<Item = &Entry> {
+    pub fn shown_entries(&self, cutoff: Cutoff, now: Timestamp, turn: Uuid) -> impl Iterator<Item = &ThreadEntry> {
         let skipped = if cutoff.entries == 0 { 0 } else { self.entries.len().saturating_sub(cutoff.entries as usize) };
         let since = now.as_second().saturating_sub(i64::from(cutoff.seconds));
         let is_new = move |time: Option<i64>| cutoff.seconds == 0 || time.is_none_or(|time| time >= since);
@@ -207,7 +207,7 @@ impl Thread {
     }
 
     /// Entries with the time at which they were added, where that is known.
-    pub(super) fn timed(&self) -> impl Iterator<Item = (Option<i64>, &Entry)> {
+    pub(super) fn timed_entries(&self) -> impl Iterator<Item = (Option<i64>, &ThreadEntry)> {
         let untimed = self.entries.len() - self.times.len();
         self.entries()
             .enumerate()
@@ -215,7 +215,7 @@ impl Thread {
     }
 
     /// Adds an entry and keeps at most as many as are to be kept.
-    pub(super) fn push(&mut self, sequence: u64, entry: Entry, keeping: Keeping) {
+    pub(super) fn push(&mut self, sequence: u64, entry: ThreadEntry, keeping: EntryRetention) {
         self.touched = sequence;
         self.news += 1;
         self.entries.push_back(entry.into());
@@ -227,7 +227,7 @@ impl Thread {
     }
 
     /// Notes what it is about by now.
-    pub(super) fn summarize(&mut self, title: &str, summary: &str) {
+    pub(super) fn set_summary(&mut self, title: &str, summary: &str) {
         self.bytes = self.bytes.saturating_sub(self.title.len() + self.summary.len()) + title.len() + summary.len();
         (self.title, self.summary) = (title.to_owned(), summary.to_owned());
     }
@@ -235,19 +235,19 @@ impl Thread {
     /// Returns the first message of the thread's user that is still kept.
     pub fn first_words(&self) -> String {
         let words = self.entries().find_map(|entry| match entry {
-            Entry::User { words, .. } => Some(words.in_words()),
+            ThreadEntry::User { words, .. } => Some(words.in_words()),
             _ => None,
         });
         words.unwrap_or_default()
     }
 
     /// Returns true if a notice in the thread contains this text.
-    pub(super) fn has_told(&self, told: &str) -> bool {
-        self.entries().any(|entry| matches!(entry, Entry::Notice { text, .. } if text.contains(told)))
+    pub(super) fn has_notice(&self, told: &str) -> bool {
+        self.entries().any(|entry| matches!(entry, ThreadEntry::Notice { text, .. } if text.contains(told)))
     }
 
     /// Has requests list tools that were found. One that is listed stays in its place, so that what stands before it is the same.
-    pub(super) fn find_tools<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+    pub(super) fn list_found_tools<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
         for name in names {
             if !self.found.iter().any(|found| **found == *name) {
                 self.found.push_back(name.into());
@@ -258,7 +258,7 @@ impl Thread {
     }
 
     /// Remembers an event for what is later written to memory.
-    pub(super) fn remember(&mut self, event_id: &str) {
+    pub(super) fn remember_event(&mut self, event_id: &str) {
         self.fresh.push_back(event_id.into());
         self.bytes += event_id.len();
         if self.fresh.len() > FRESH {
@@ -267,9 +267,16 @@ impl Thread {
     }
 
     /// Calls of one decision are one entry, with the words said before them, as models expect it.
-    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, with: WithCalls<'_>, keeping: Keeping) {
+    pub(super) fn push_call(
+        &mut self,
+        sequence: u64,
+        turn: Uuid,
+        call: ThreadCall,
+        with: AnswerFields<'_>,
+        keeping: EntryRetention,
+    ) {
         let same_decision = self.touched == sequence;
-        let called = |text: String, call: Call| Entry::Called {
+        let called = |text: String, call: ThreadCall| ThreadEntry::Called {
             turn,
             text,
             calls: vec![call],
@@ -277,8 +284,8 @@ impl Thread {
             passed_back: with.passed_back.to_owned(),
         };
         match self.entries.back_mut().map(|entry| &mut **entry) {
-            Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
-            Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
+            Some(ThreadEntry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
+            Some(ThreadEntry::Said { turn: of, text }) if same_decision && *of == turn => {
                 let text = std::mem::take(text);
                 self.entries.pop_back();
                 self.times.pop_back();
@@ -290,44 +297,54 @@ impl Thread {
     }
 
     /// Notes how a call ended.
-    pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, parts: &[Part], keeping: Keeping) {
+    pub(super) fn end_call(
+        &mut self,
+        sequence: u64,
+        action: Uuid,
+        result: &str,
+        parts: &[Part],
+        keeping: EntryRetention,
+    ) {
         self.touched = sequence;
-        let is_of = |entry: &Entry| matches!(entry, Entry::Called { calls, .. } if calls.iter().any(|call| call.action == action));
+        let is_of = |entry: &ThreadEntry| matches!(entry, ThreadEntry::Called { calls, .. } if calls.iter().any(|call| call.action == action));
         // Only the entry that is changed is copied.
         let entry = self.entries.iter_mut().rev().find(|entry| is_of(entry));
         let calls = match entry.map(|entry| &mut **entry) {
-            Some(Entry::Called { calls, .. }) => calls.iter_mut().find(|call| call.action == action),
+            Some(ThreadEntry::Called { calls, .. }) => calls.iter_mut().find(|call| call.action == action),
             _ => None,
         };
         if let Some(call) = calls {
-            call.result = Some(cut(result));
+            call.result = Some(cut_to_entry(result));
             call.parts = parts.iter().take(RESULT_PARTS).cloned().collect();
         }
         self.trim(keeping);
     }
 
     /// The call that is this action.
-    pub fn call(&self, action: Uuid) -> Option<&Call> {
+    pub fn find_call(&self, action: Uuid) -> Option<&ThreadCall> {
         self.entries().rev().find_map(|entry| match entry {
-            Entry::Called { calls, .. } => calls.iter().find(|call| call.action == action),
-            Entry::User { .. } | Entry::Said { .. } | Entry::Client { .. } | Entry::Notice { .. } => None,
+            ThreadEntry::Called { calls, .. } => calls.iter().find(|call| call.action == action),
+            ThreadEntry::User { .. }
+            | ThreadEntry::Said { .. }
+            | ThreadEntry::Client { .. }
+            | ThreadEntry::Notice { .. } => None,
         })
     }
 
     /// Returns the entries of a turn, oldest first, after a summary of earlier ones. User messages and the notice that
     /// began the turn are left out.
-    pub(super) fn done_in(&self, turn: Uuid, told: &str) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub(super) fn history_of(&self, turn: Uuid, told: &str) -> impl DoubleEndedIterator<Item = &ThreadEntry> {
         self.entries().filter(move |entry| match entry {
-            Entry::User { .. } => false,
-            Entry::Notice { turn: of, text } => entry.is_summary() || *of == turn && !text.starts_with(told),
-            Entry::Said { turn: of, .. } | Entry::Called { turn: of, .. } | Entry::Client { turn: of, .. } => {
-                *of == turn
-            }
+            ThreadEntry::User { .. } => false,
+            ThreadEntry::Notice { turn: of, text } => entry.is_summary() || *of == turn && !text.starts_with(told),
+            ThreadEntry::Said { turn: of, .. }
+            | ThreadEntry::Called { turn: of, .. }
+            | ThreadEntry::Client { turn: of, .. } => *of == turn,
         })
     }
 
     /// Takes out what belongs to a turn that goes on as another one.
-    pub(super) fn take_out(&mut self, turn: Uuid) {
+    pub(super) fn remove_turn(&mut self, turn: Uuid) {
         let untimed = self.entries.len() - self.times.len();
         let is_kept: Vec<bool> = self.entries().map(|entry| entry.turn() != turn).collect();
         let mut at = untimed;
@@ -346,8 +363,8 @@ impl Thread {
 
     /// Returns the number of oldest entries after which the rest takes about a quarter of the room, entries of `open`
     /// turns aside; `None` if that would be hardly any.
-    pub(super) fn oldest(&self, open: &BTreeSet<Uuid>) -> Option<usize> {
-        let (all, most) = (self.entries().map(Entry::bytes).sum::<usize>(), self.entries.len().saturating_sub(1));
+    pub(super) fn compactable_entries(&self, open: &BTreeSet<Uuid>) -> Option<usize> {
+        let (all, most) = (self.entries().map(ThreadEntry::bytes).sum::<usize>(), self.entries.len().saturating_sub(1));
         let (mut kept, mut number) = (0, 0);
         for entry in self.entries().rev() {
             kept += entry.bytes();
@@ -369,14 +386,14 @@ impl Thread {
         self.times.drain(..timed);
         oldest.retain(|entry| entry.is_open(open));
         oldest.into_iter().rev().for_each(|entry| self.entries.push_front(entry));
-        let text = cut(&format!("{SUMMARIZED}\n{summary}"));
-        self.entries.push_front(Entry::Notice { turn: Uuid::nil(), text }.into());
-        self.trim(Keeping { limit: usize::MAX, now: None, in_steps: false });
+        let text = cut_to_entry(&format!("{SUMMARIZED}\n{summary}"));
+        self.entries.push_front(ThreadEntry::Notice { turn: Uuid::nil(), text }.into());
+        self.trim(EntryRetention { limit: usize::MAX, now: None, in_steps: false });
     }
 
     /// Drops the oldest entries above the limits, always keeping the newest.
-    fn trim(&mut self, keeping: Keeping) {
-        let mut bytes: usize = self.entries().map(Entry::bytes).sum();
+    fn trim(&mut self, keeping: EntryRetention) {
+        let mut bytes: usize = self.entries().map(ThreadEntry::bytes).sum();
         let (mut limit, mut most) = (keeping.limit, THREAD_BYTES);
         if keeping.in_steps && (self.entries.len() > limit || bytes > most) {
             limit -= if limit >= SUMMED_UP { limit / 4 } else { 0 };
@@ -392,80 +409,83 @@ impl Thread {
     }
 }
 
-impl Entry {
+impl ThreadEntry {
     /// Builds an entry from an agent's words. A failure becomes a notice, so that a model does not take it for its own
     /// answer.
-    pub(super) fn of_words(turn: Uuid, say: &Say) -> Self {
+    pub(super) fn from_say(turn: Uuid, say: &Say) -> Self {
         match say.failure.as_str() {
-            "" => Self::Said { turn, text: cut(&say.text) },
-            kind => Self::failed(turn, kind, &say.text),
+            "" => Self::Said { turn, text: cut_to_entry(&say.text) },
+            kind => Self::failure_notice(turn, kind, &say.text),
         }
     }
 
     /// Builds the notice of a failed request, with the kind and the text of the failure.
-    pub(super) fn failed(turn: Uuid, kind: &str, text: &str) -> Self {
+    pub(super) fn failure_notice(turn: Uuid, kind: &str, text: &str) -> Self {
         let text = format!("What was asked for was not done ({kind}): {}", cut_to(text, FAILURE_BYTES));
         Self::Notice { turn, text }
     }
 
     pub fn turn(&self) -> Uuid {
         match self {
-            Entry::User { turn, .. }
-            | Entry::Said { turn, .. }
-            | Entry::Called { turn, .. }
-            | Entry::Client { turn, .. }
-            | Entry::Notice { turn, .. } => *turn,
+            ThreadEntry::User { turn, .. }
+            | ThreadEntry::Said { turn, .. }
+            | ThreadEntry::Called { turn, .. }
+            | ThreadEntry::Client { turn, .. }
+            | ThreadEntry::Notice { turn, .. } => *turn,
         }
     }
 
     /// Returns the entry in another turn, which continues its own.
-    pub(super) fn in_turn(&self, turn: Uuid) -> Self {
+    pub(super) fn with_turn(&self, turn: Uuid) -> Self {
         let mut entry = self.clone();
         match &mut entry {
-            Entry::User { turn: of, .. }
-            | Entry::Said { turn: of, .. }
-            | Entry::Called { turn: of, .. }
-            | Entry::Client { turn: of, .. }
-            | Entry::Notice { turn: of, .. } => *of = turn,
+            ThreadEntry::User { turn: of, .. }
+            | ThreadEntry::Said { turn: of, .. }
+            | ThreadEntry::Called { turn: of, .. }
+            | ThreadEntry::Client { turn: of, .. }
+            | ThreadEntry::Notice { turn: of, .. } => *of = turn,
         }
         entry
     }
 
     /// The calls it holds.
-    pub(super) fn calls(&self) -> &[Call] {
+    pub(super) fn calls(&self) -> &[ThreadCall] {
         match self {
-            Entry::Called { calls, .. } => calls,
-            Entry::User { .. } | Entry::Said { .. } | Entry::Client { .. } | Entry::Notice { .. } => &[],
+            ThreadEntry::Called { calls, .. } => calls,
+            ThreadEntry::User { .. }
+            | ThreadEntry::Said { .. }
+            | ThreadEntry::Client { .. }
+            | ThreadEntry::Notice { .. } => &[],
         }
     }
 
     /// Returns true if the entry is a summary of earlier ones.
     fn is_summary(&self) -> bool {
-        matches!(self, Entry::Notice { text, .. } if text.starts_with(SUMMARIZED))
+        matches!(self, ThreadEntry::Notice { text, .. } if text.starts_with(SUMMARIZED))
     }
 
     /// Returns true for the message of a turn that is not over, and for a call that still runs.
     pub(super) fn is_open(&self, turns: &BTreeSet<Uuid>) -> bool {
         match self {
-            Entry::User { turn, .. } => turns.contains(turn),
-            Entry::Called { calls, .. } => calls.iter().any(|call| call.result.is_none()),
-            Entry::Client { calls, .. } => calls.iter().any(|call| call.result.is_none()),
-            Entry::Said { .. } | Entry::Notice { .. } => false,
+            ThreadEntry::User { turn, .. } => turns.contains(turn),
+            ThreadEntry::Called { calls, .. } => calls.iter().any(|call| call.result.is_none()),
+            ThreadEntry::Client { calls, .. } => calls.iter().any(|call| call.result.is_none()),
+            ThreadEntry::Said { .. } | ThreadEntry::Notice { .. } => false,
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Entry::User { words, .. } => words.bytes(),
-            Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
-            Entry::Called { text, calls, reasoning_details, passed_back, .. } => {
-                let call = |call: &Call| {
-                    let parts = call.parts.iter().map(words::bytes_of).sum::<usize>();
+            ThreadEntry::User { words, .. } => words.bytes(),
+            ThreadEntry::Said { text, .. } | ThreadEntry::Notice { text, .. } => text.len(),
+            ThreadEntry::Called { text, calls, reasoning_details, passed_back, .. } => {
+                let call = |call: &ThreadCall| {
+                    let parts = call.parts.iter().map(message_content::part_bytes).sum::<usize>();
                     call.arguments.len() + call.passed_back.len() + call.result.as_ref().map_or(0, String::len) + parts
                 };
                 text.len() + reasoning_details.len() + passed_back.len() + calls.iter().map(call).sum::<usize>()
             }
-            Entry::Client { text, calls, .. } => {
+            ThreadEntry::Client { text, calls, .. } => {
                 let call = |call: &ClientCall| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
                 text.len() + calls.iter().map(call).sum::<usize>()
             }
@@ -474,7 +494,7 @@ impl Entry {
 }
 
 /// At most [`ENTRY_BYTES`] of a text, saying so when it was cut.
-pub(super) fn cut(text: &str) -> String {
+pub(super) fn cut_to_entry(text: &str) -> String {
     cut_to(text, ENTRY_BYTES)
 }
 
@@ -483,7 +503,7 @@ pub(super) fn cut_to(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    without(text, text.floor_char_boundary(bytes)..text.len())
+    without_range(text, text.floor_char_boundary(bytes)..text.len())
 }
 
 #[cfg(test)]
@@ -501,7 +521,11 @@ mod tests {
             let (mut thread, mut beginnings) = (Thread::default(), BTreeSet::new());
             for at in 1..=1_000 {
                 let text = format!("{at} {}", "x".repeat(bytes));
-                thread.push(at, Entry::Said { turn: Uuid::nil(), text }, Keeping { limit, now: None, in_steps });
+                thread.push(
+                    at,
+                    ThreadEntry::Said { turn: Uuid::nil(), text },
+                    EntryRetention { limit, now: None, in_steps },
+                );
                 assert!(thread.entries.len() <= limit);
                 beginnings.insert(format!("{:?}", thread.entries().next()));
             }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use tiktoken_rs::{CoreBPE, o200k_base};
 
-use super::request::{Message, ModelRequest, Tool, ToolCall};
+use super::request::{ModelRequest, PromptMessage, Tool, ToolCall};
 
 /// Tokens of a message or a call beside its words.
 const FRAME: usize = 4;
@@ -21,44 +21,44 @@ pub fn of_text(text: &str) -> usize {
 
 /// The tokens of a request, as o200k_base counts them; images and audio are taken for a round number each.
 pub fn of_request(request: &ModelRequest) -> usize {
-    counted(request, of_text)
+    count_request(request, of_text)
 }
 
 /// Returns the tokens of a request that takes more than `most`. Counts them only if it may: no token is less than a
 /// byte.
-pub fn exceed(request: &ModelRequest, most: usize) -> Option<usize> {
-    if counted(request, str::len) <= most {
+pub fn count_over(request: &ModelRequest, most: usize) -> Option<usize> {
+    if count_request(request, str::len) <= most {
         return None;
     }
-    Some(counted(request, of_text)).filter(|tokens| *tokens > most)
+    Some(count_request(request, of_text)).filter(|tokens| *tokens > most)
 }
 
-fn counted(request: &ModelRequest, of: impl Fn(&str) -> usize) -> usize {
-    let messages = request.messages.iter().map(|message| counted_message(message, &of));
-    let tools = request.tools.iter().map(|tool| counted_tool(tool, &of));
+fn count_request(request: &ModelRequest, of: impl Fn(&str) -> usize) -> usize {
+    let messages = request.messages.iter().map(|message| count_message(message, &of));
+    let tools = request.tools.iter().map(|tool| count_tool(tool, &of));
     messages.chain(tools).sum()
 }
 
 /// The tokens of one message of a request.
-pub fn of_message(message: &Message) -> usize {
-    counted_message(message, &of_text)
+pub fn of_message(message: &PromptMessage) -> usize {
+    count_message(message, &of_text)
 }
 
 /// The tokens of one tool that a request offers.
 pub fn of_tool(tool: &Tool) -> usize {
-    counted_tool(tool, &of_text)
+    count_tool(tool, &of_text)
 }
 
-fn counted_tool(tool: &Tool, of: &impl Fn(&str) -> usize) -> usize {
+fn count_tool(tool: &Tool, of: &impl Fn(&str) -> usize) -> usize {
     FRAME + of(&tool.name) + of(&tool.description) + of(&tool.schema)
 }
 
-fn counted_message(message: &Message, of: &impl Fn(&str) -> usize) -> usize {
+fn count_message(message: &PromptMessage, of: &impl Fn(&str) -> usize) -> usize {
     let call = |call: &ToolCall| FRAME + of(&call.tool) + of(&call.arguments) + of(&call.passed_back);
     let words = match message {
-        Message::System { text } | Message::Tool { text, .. } => of(text),
-        Message::User { text, parts } => of(text) + parts.len() * PART,
-        Message::Assistant { text, calls, reasoning_details, passed_back } => {
+        PromptMessage::System { text } | PromptMessage::Tool { text, .. } => of(text),
+        PromptMessage::User { text, parts } => of(text) + parts.len() * PART,
+        PromptMessage::Assistant { text, calls, reasoning_details, passed_back } => {
             of(text) + of(reasoning_details) + of(passed_back) + calls.iter().map(call).sum::<usize>()
         }
     };
@@ -71,11 +71,13 @@ mod tests {
 
     #[test]
     fn a_request_is_counted_only_where_it_may_be_too_much() {
-        let said = |text: &str| ModelRequest::with("heavy", vec![Message::said(text)]);
+        let said = |text: &str| ModelRequest::from_messages("heavy", vec![PromptMessage::user(text)]);
         assert_eq!(of_text("hello world"), 2);
-        assert_eq!(exceed(&said("hello world"), 15), None, "11 bytes and a frame are no more tokens");
-        assert_eq!(exceed(&said(&"hello world ".repeat(100)), 300), None, "1 200 bytes are about 200 tokens");
-        assert!(exceed(&said(&"hello world ".repeat(100)), 150).is_some_and(|tokens| (200..=210).contains(&tokens)));
-        assert!(exceed(&said(&"你好世界".repeat(100)), 100).is_some());
+        assert_eq!(count_over(&said("hello world"), 15), None, "11 bytes and a frame are no more tokens");
+        assert_eq!(count_over(&said(&"hello world ".repeat(100)), 300), None, "1 200 bytes are about 200 tokens");
+        assert!(
+            count_over(&said(&"hello world ".repeat(100)), 150).is_some_and(|tokens| (200..=210).contains(&tokens))
+        );
+        assert!(count_over(&said(&"你好世界".repeat(100)), 100).is_some());
     }
 }

@@ -1,31 +1,31 @@
 //! Answers of the simulator, independent of how they go over the wire.
 
-use crate::form::Form;
+use crate::form::WireForm;
 use crate::raw::RawReply;
 use crate::scenario::{Fault, Pace, ReasoningForm};
 
 /// A rendered answer to send back.
 #[derive(Debug, PartialEq)]
-pub struct Answer<'s> {
+pub struct SimulatedAnswer<'s> {
     /// The rule that gave it; none if no rule matched.
     pub rule: Option<&'s str>,
     pub pace: Pace,
     pub fault: Option<Fault>,
     /// In which forms it is sent, one after the other; of a message alone.
-    pub forms: Vec<Form>,
+    pub forms: Vec<WireForm>,
     pub reply: Reply,
 }
 
 #[derive(Debug, PartialEq)]
 pub enum Reply {
-    Message(Message),
+    Message(ReplyMessage),
     /// Written out.
     Raw(RawReply),
     Error(ErrorReply),
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct ReplyMessage {
     pub text: Option<String>,
     /// Unless it stands in the text.
     pub reasoning: Option<String>,
@@ -33,14 +33,14 @@ pub struct Message {
     pub reasoning_details: Vec<serde_json::Value>,
     /// The ends of the text's chunks in a stream, in characters from its beginning.
     pub chunk_ends: Option<Vec<usize>>,
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<ReplyToolCall>,
     pub finish_reason: String,
     pub prompt_tokens: u32,
     pub completion_tokens: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct ToolCall {
+pub struct ReplyToolCall {
     /// Given by the scenario; else the answer's own id is used to make one.
     pub id: Option<String>,
     /// As on the wire.

@@ -44,7 +44,7 @@ pub struct ToolResult<'r> {
 
 impl<'r> Conversation<'r> {
     #[must_use]
-    pub fn of(request: &'r ChatRequest<'r>) -> Self {
+    pub fn from_request(request: &'r ChatRequest<'r>) -> Self {
         let messages = request.messages.as_slice();
         let last_user = messages.iter().rposition(is_of_user);
         let may_call = request.tool_choice.as_ref().and_then(Value::as_str) != Some("none");
@@ -72,9 +72,9 @@ impl<'r> Conversation<'r> {
                 .collect(),
             body: &[],
             messages,
-            results: results(messages),
+            results: tool_results(messages),
             turn_results: messages.iter().take(since).filter(|message| message.role == "tool").count(),
-            key: key(request),
+            key: derive_key(request),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'r> Conversation<'r> {
 
     /// The request as it came; null where that was not said.
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub fn request_json(&self) -> Value {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
@@ -97,7 +97,7 @@ impl<'r> Conversation<'r> {
     }
 
     /// The texts of the user messages, the newest first.
-    pub fn users(&self) -> impl Iterator<Item = &'r str> {
+    pub fn user_texts(&self) -> impl Iterator<Item = &'r str> {
         self.messages.iter().rev().filter(|message| message.role == "user").map(|message| message.content.0.as_ref())
     }
 
@@ -120,7 +120,7 @@ impl<'r> Conversation<'r> {
     }
 
     /// The texts of the system and developer messages, and of blocks, the newest first.
-    pub fn system(&self) -> impl Iterator<Item = &'r str> {
+    pub fn system_texts(&self) -> impl Iterator<Item = &'r str> {
         self.messages.iter().rev().flat_map(|message| {
             let words = (is_instruction(message) && message.told.is_empty()).then(|| message.content.0.as_ref());
             message.told.iter().rev().map(String::as_str).chain(words)
@@ -194,24 +194,24 @@ fn is_of_user(message: &RequestMessage<'_>) -> bool {
     message.role == "user" && message.has_words()
 }
 
-fn results<'r>(messages: &'r [RequestMessage<'r>]) -> Vec<ToolResult<'r>> {
+fn tool_results<'r>(messages: &'r [RequestMessage<'r>]) -> Vec<ToolResult<'r>> {
     let results = messages.iter().enumerate().filter(|(_, message)| message.role == "tool");
     results
         .map(|(index, message)| ToolResult {
-            tool: called(messages.get(..index).unwrap_or_default(), message.tool_call_id.as_deref()),
+            tool: tool_of_call(messages.get(..index).unwrap_or_default(), message.tool_call_id.as_deref()),
             content: message.content.0.as_ref(),
         })
         .collect()
 }
 
 /// The tool of the call with this id. Nearly always it is in the message just before.
-fn called<'r>(before: &'r [RequestMessage<'r>], id: Option<&str>) -> &'r str {
+fn tool_of_call<'r>(before: &'r [RequestMessage<'r>], id: Option<&str>) -> &'r str {
     let calls = before.iter().rev().filter_map(|message| message.tool_calls.as_ref()).flatten();
     let mut with_id = calls.filter(|call| Some(call.id.as_ref()) == id);
     with_id.next().map_or("", |call| call.function.name.as_ref())
 }
 
-fn key(request: &ChatRequest<'_>) -> u64 {
+fn derive_key(request: &ChatRequest<'_>) -> u64 {
     match &request.user {
         Some(user) => hash(&("user", user.as_str())),
         None => {
@@ -246,7 +246,7 @@ mod tests {
 
     fn with<T>(json: &str, look: impl FnOnce(&Conversation<'_>) -> T) -> T {
         let request: ChatRequest<'_> = serde_json::from_str(json).expect("it is a request");
-        look(&Conversation::of(&request))
+        look(&Conversation::from_request(&request))
     }
 
     #[test]
@@ -285,7 +285,10 @@ mod tests {
         with(&told, |conversation| {
             assert_eq!(conversation.user, "what time is it");
             assert_eq!((conversation.round, conversation.fresh_results), (1, 2));
-            assert_eq!(conversation.system().collect::<Vec<_>>(), ["a job ended", "answer now", "You are Kairo."]);
+            assert_eq!(
+                conversation.system_texts().collect::<Vec<_>>(),
+                ["a job ended", "answer now", "You are Kairo."]
+            );
             assert_eq!(conversation.last_result().map(|result| result.content), Some(r#"{"ok":false}"#));
             assert_eq!(conversation.offered, [""; 0]);
             assert!(conversation.texts().all(|text| !text.contains("kairo:")));

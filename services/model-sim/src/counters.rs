@@ -6,7 +6,7 @@ use crate::matching::Claim;
 
 /// The number of uses, and the time of the first, in milliseconds.
 #[derive(Clone, Copy)]
-struct Used {
+struct RuleUse {
     count: u32,
     first_ms: u64,
 }
@@ -14,7 +14,7 @@ struct Used {
 /// Counts by rule and conversation. Bounded: beyond the capacity the oldest count is forgotten,
 /// so a rule of a long-gone conversation could answer again.
 pub struct Counters {
-    counts: HashMap<(usize, u64), Used>,
+    counts: HashMap<(usize, u64), RuleUse>,
     /// The keys of `counts`, oldest first.
     order: VecDeque<(usize, u64)>,
     capacity: usize,
@@ -41,7 +41,7 @@ impl Counters {
             self.counts.remove(&oldest);
         }
         self.order.push_back(key);
-        self.counts.insert(key, Used { count: 1, first_ms: now_ms });
+        self.counts.insert(key, RuleUse { count: 1, first_ms: now_ms });
         claim.limit > 0
     }
 }

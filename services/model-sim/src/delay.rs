@@ -23,7 +23,7 @@ impl Delay {
     /// That of one answer: for the same seed and number always the same.
     #[must_use]
     pub fn draw(self, seed: u64, number: u64) -> u64 {
-        self.least_ms + mixed(seed ^ mixed(number)) % (self.most_ms - self.least_ms + 1)
+        self.least_ms + mix_bits(seed ^ mix_bits(number)) % (self.most_ms - self.least_ms + 1)
     }
 
     /// The middle of the range.
@@ -57,7 +57,7 @@ impl fmt::Display for Delay {
 }
 
 /// A step of SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) fn mixed(number: u64) -> u64 {
+pub(crate) fn mix_bits(number: u64) -> u64 {
     let mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use futures::stream;
 use tokio_util::sync::CancellationToken;
 
-use crate::tally::Open;
+use crate::tally::OpenRequest;
 use crate::wire::response::Frame;
 
 /// Waits, but not once the server is stopping.
@@ -22,19 +22,25 @@ pub async fn pause(milliseconds: u64, stopping: &CancellationToken) {
 /// is handed over.
 ///
 /// Frames that are to come apart are written one by one also where there is nothing to wait for.
-pub fn body(frames: Vec<Frame>, apart: bool, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
-    match joined(&frames).filter(|_| !apart || frames.len() == 1) {
+pub fn body_of_frames(
+    frames: Vec<Frame>,
+    apart: bool,
+    chunk_delay_ms: u64,
+    stopping: CancellationToken,
+    open: OpenRequest,
+) -> Body {
+    match join_frames(&frames).filter(|_| !apart || frames.len() == 1) {
         // With nothing to wait for, one write says it all.
         Some(whole) if chunk_delay_ms == 0 => {
-            open.answered();
+            open.mark_answered();
             Body::from(whole)
         }
-        _ => paced(frames, chunk_delay_ms, stopping, open),
+        _ => paced_body(frames, chunk_delay_ms, stopping, open),
     }
 }
 
 /// All the data of the frames, unless one of them is not data.
-fn joined(frames: &[Frame]) -> Option<Bytes> {
+fn join_frames(frames: &[Frame]) -> Option<Bytes> {
     let data = |frame: &Frame| match frame {
         Frame::Data(data) => Some(data.clone()),
         Frame::Wait(_) | Frame::Stall | Frame::Cut => None,
@@ -48,7 +54,7 @@ fn joined(frames: &[Frame]) -> Option<Bytes> {
     }
 }
 
-fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
+fn paced_body(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, open: OpenRequest) -> Body {
     let start = (frames.into_iter(), stopping, 0, Some(open));
     Body::from_stream(stream::unfold(start, move |(mut frames, stopping, delay_ms, mut open)| async move {
         let mut frame = frames.next()?;
@@ -72,7 +78,7 @@ fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, o
         if frames.as_slice().is_empty()
             && let Some(open) = open.take()
         {
-            open.answered();
+            open.mark_answered();
         }
         Some((sent, (frames, stopping, chunk_delay_ms, open)))
     }))

@@ -10,14 +10,14 @@ pub(crate) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
 }
 
 /// Sets a field, if it is of an object.
-pub(crate) fn put(value: &mut Value, key: &str, new: Value) {
+pub(crate) fn set_field(value: &mut Value, key: &str, new: Value) {
     if let Some(fields) = value.as_object_mut() {
         fields.insert(key.to_owned(), new);
     }
 }
 
 /// Takes a field away, if it is there.
-pub(crate) fn take(value: &mut Value, key: &str) {
+pub(crate) fn remove_field(value: &mut Value, key: &str) {
     if let Some(fields) = value.as_object_mut() {
         fields.remove(key);
     }

@@ -15,7 +15,7 @@ const USAGE: u8 = 64;
 /// A simulated language model behind an OpenAI-compatible HTTP API, driven by a scenario file.
 #[derive(Parser)]
 #[command(version)]
-struct Arguments {
+struct SimulatorArgs {
     /// Address to listen on; port 0 takes any free one
     #[arg(long, env = "KAIRO_SIM_LISTEN", default_value = "127.0.0.1:8089", value_name = "ADDR")]
     listen: SocketAddr,
@@ -39,7 +39,7 @@ struct Arguments {
     #[arg(long, default_value_t = Misbehaviour::default(), value_name = "SHARE")]
     misbehave: Misbehaviour,
     /// Play the presets of misbehaviour: a user message that holds #NAME chooses one
-    #[arg(long, conflicts_with = "scenario")]
+    #[arg(long, conflicts_with = "load_scenario")]
     presets: bool,
     /// Chooses among the delays of a range, and which answers misbehave
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
@@ -57,7 +57,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match SimulatorArgs::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
             // Help and version are told in the same way as mistakes.
@@ -66,7 +66,7 @@ async fn main() -> ExitCode {
             return code;
         }
     };
-    let scenario = match scenario(&arguments) {
+    let scenario = match load_scenario(&arguments) {
         Ok(scenario) => scenario,
         Err(mistakes) => {
             eprintln!("kairo-model-sim: {mistakes}");
@@ -85,7 +85,7 @@ async fn main() -> ExitCode {
     }
 }
 
-fn scenario(arguments: &Arguments) -> Result<Scenario, String> {
+fn load_scenario(arguments: &SimulatorArgs) -> Result<Scenario, String> {
     if arguments.presets {
         return Scenario::parse(&presets::scenario()).map_err(|mistakes| mistakes.to_string());
     }
@@ -97,7 +97,7 @@ fn scenario(arguments: &Arguments) -> Result<Scenario, String> {
     Scenario::parse(&yaml).map_err(|mistakes| format!("{name}: {mistakes}"))
 }
 
-async fn serve(arguments: Arguments, scenario: Scenario) -> io::Result<()> {
+async fn serve(arguments: SimulatorArgs, scenario: Scenario) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let listen = arguments.listen;

@@ -3,9 +3,9 @@
 
 use regex::Regex;
 
-use crate::answer::Answer;
+use crate::answer::SimulatedAnswer;
 use crate::conversation::Conversation;
-use crate::rendering::{Captures, plain_text, rendered};
+use crate::rendering::{Captures, plain_text, render_answer};
 use crate::scenario::{AnswerPlan, Conditions, Scenario, Script, Times, TimesPer};
 use crate::wire::part::ReceivedPart;
 
@@ -25,16 +25,16 @@ pub fn answer<'s>(
     scenario: &'s Scenario,
     conversation: &Conversation<'_>,
     mut claim: impl FnMut(Claim) -> bool,
-) -> Answer<'s> {
+) -> SimulatedAnswer<'s> {
     let found = scenario.rules.iter().enumerate().find_map(|(index, rule)| {
         let plan = plan_of_round(&rule.script, conversation.round)?;
-        let captures = matched(&rule.when, conversation)?;
+        let captures = match_conditions(&rule.when, conversation)?;
         let free = rule.times.is_none_or(|times| claim(claim_of(index, times, conversation)));
         free.then_some((rule, plan, captures))
     });
     match found {
-        Some((rule, plan, captures)) => rendered(scenario, rule, plan, conversation, &captures),
-        None => Answer {
+        Some((rule, plan, captures)) => render_answer(scenario, rule, plan, conversation, &captures),
+        None => SimulatedAnswer {
             rule: None,
             pace: scenario.pace,
             fault: None,
@@ -68,7 +68,7 @@ fn claim_of(rule: usize, times: Times, conversation: &Conversation<'_>) -> Claim
 }
 
 /// None if a condition does not hold. The cheap ones are asked first.
-fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<Captures<'c>> {
+fn match_conditions<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<Captures<'c>> {
     let listed = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
     let holds = when.step.is_none_or(|step| conversation.results().len() == step)
         && when.step_at_least.is_none_or(|least| conversation.results().len() >= least)
@@ -81,10 +81,10 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
         return None;
     }
     let mut captures = Captures::new();
-    let texts_match = found_in(&when.user, || std::iter::once(conversation.user), &mut captures)
-        && found_in(&when.system, || conversation.system(), &mut captures)
-        && found_in(&when.any_user, || conversation.users(), &mut captures)
-        && found_in(&when.conversation, || conversation.texts(), &mut captures);
+    let texts_match = patterns_match(&when.user, || std::iter::once(conversation.user), &mut captures)
+        && patterns_match(&when.system, || conversation.system_texts(), &mut captures)
+        && patterns_match(&when.any_user, || conversation.user_texts(), &mut captures)
+        && patterns_match(&when.conversation, || conversation.texts(), &mut captures);
     if !texts_match {
         return None;
     }
@@ -92,7 +92,7 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
         let fresh = conversation.results().iter().rev().take(conversation.fresh_results);
         let found = fresh.filter(|result| listed(&wanted.tools, result.tool)).find(|result| {
             wanted.status.is_none_or(|status| result.status() == status)
-                && found_in(&wanted.content, || std::iter::once(result.content), &mut captures)
+                && patterns_match(&wanted.content, || std::iter::once(result.content), &mut captures)
         });
         found?;
     }
@@ -104,7 +104,7 @@ fn demands_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
     if when.violates.is_empty() && when.may_call.is_none() {
         return true;
     }
-    let request = conversation.json();
+    let request = conversation.request_json();
     let may_call = !conversation.offered.is_empty() && request.get("tool_choice").is_none_or(|choice| choice != "none");
     when.may_call.is_none_or(|wanted| wanted == may_call)
         && (when.violates.is_empty() || when.violates.iter().any(|demand| demand.violation(&request).is_some()))
@@ -124,7 +124,7 @@ fn parts_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
 }
 
 /// Returns true if each pattern is found in one of the texts; notes what its named groups matched there.
-fn found_in<'c, Texts: Iterator<Item = &'c str>>(
+fn patterns_match<'c, Texts: Iterator<Item = &'c str>>(
     patterns: &'c [Regex],
     texts: impl Fn() -> Texts,
     captures: &mut Captures<'c>,

@@ -9,8 +9,8 @@ pub mod raw;
 
 use std::{fmt, str::FromStr};
 
-use self::form::Form;
-use crate::delay::mixed;
+use self::form::WireForm;
+use crate::delay::mix_bits;
 
 /// Failures allowed in one turn of a conversation, so that a client that retries comes through.
 pub const FAILURES: u32 = 2;
@@ -28,13 +28,13 @@ pub struct NotAShare(String);
 impl Misbehaviour {
     /// The form of one answer: for the same seed and number always the same. None: as it is.
     #[must_use]
-    pub fn draw(self, seed: u64, number: u64) -> Option<Form> {
-        let drawn = mixed(mixed(seed ^ 0x6d69_7362_6568_6176) ^ number);
+    pub fn draw(self, seed: u64, number: u64) -> Option<WireForm> {
+        let drawn = mix_bits(mix_bits(seed ^ 0x6d69_7362_6568_6176) ^ number);
         if drawn % WHOLE >= u64::from(self.0) {
             return None;
         }
-        let forms = Form::ALL;
-        let at = usize::try_from(mixed(drawn) % forms.len() as u64).unwrap_or_default();
+        let forms = WireForm::ALL;
+        let at = usize::try_from(mix_bits(drawn) % forms.len() as u64).unwrap_or_default();
         forms.get(at).copied()
     }
 }
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn the_share_is_kept_and_every_form_is_drawn() {
         let share: Misbehaviour = "0.2".parse().expect("it is a share");
-        let drawn: Vec<Option<Form>> = (0..50_000).map(|number| share.draw(7, number)).collect();
+        let drawn: Vec<Option<WireForm>> = (0..50_000).map(|number| share.draw(7, number)).collect();
         let count = drawn.iter().flatten().count();
         assert!((9_000..11_000).contains(&count), "{count}");
-        assert!(Form::ALL.iter().all(|form| drawn.contains(&Some(*form))));
+        assert!(WireForm::ALL.iter().all(|form| drawn.contains(&Some(*form))));
         assert_eq!(drawn, (0..50_000).map(|number| share.draw(7, number)).collect::<Vec<_>>());
         assert!((0..1_000).all(|number| Misbehaviour::default().draw(7, number).is_none()));
     }

@@ -10,15 +10,15 @@ use crate::wire::response::json_bytes;
 
 /// A ring of requests, bounded in number and in bytes: beyond either the oldest are forgotten.
 pub struct Recorder {
-    requests: VecDeque<Recorded>,
+    requests: VecDeque<RecordedRequest>,
     bytes: usize,
     total: u64,
-    limits: Limits,
+    limits: RecorderLimits,
 }
 
 /// Limits of a [`Recorder`].
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RecorderLimits {
     pub requests: usize,
     /// Of all request bodies together.
     pub bytes: usize,
@@ -26,14 +26,14 @@ pub struct Limits {
 
 /// A request as it came, and which rule answered it. Headers are left out: they hold the API key.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// The rule that answered; none if no rule matched or the request could not be read.
     pub rule: Option<String>,
     pub body: Bytes,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct RequestView<'a> {
     /// Counts from 1 in the order of arrival.
     sequence: u64,
     rule: Option<&'a str>,
@@ -45,19 +45,19 @@ struct Shown<'a> {
 }
 
 #[derive(Serialize)]
-struct Page<'a> {
+struct RequestsPage<'a> {
     /// Requests received since the server started.
     total: u64,
-    requests: Vec<Shown<'a>>,
+    requests: Vec<RequestView<'a>>,
 }
 
 impl Recorder {
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: RecorderLimits) -> Self {
         Self { requests: VecDeque::new(), bytes: 0, total: 0, limits }
     }
 
-    pub fn record(&mut self, request: Recorded) {
+    pub fn record(&mut self, request: RecordedRequest) {
         self.total += 1;
         self.bytes += request.body.len();
         self.requests.push_back(request);
@@ -69,7 +69,7 @@ impl Recorder {
 
     /// Returns the number of recorded requests, and the last `limit` of those still held, oldest first.
     #[must_use]
-    pub fn last(&self, limit: usize) -> (u64, Vec<Recorded>) {
+    pub fn last(&self, limit: usize) -> (u64, Vec<RecordedRequest>) {
         let skipped = self.requests.len().saturating_sub(limit);
         (self.total, self.requests.iter().skip(skipped).cloned().collect())
     }
@@ -77,25 +77,25 @@ impl Recorder {
 
 /// The body of `GET /v1/requests`.
 #[must_use]
-pub fn page(total: u64, requests: &[Recorded]) -> Bytes {
+pub fn page(total: u64, requests: &[RecordedRequest]) -> Bytes {
     let first = (total + 1).saturating_sub(requests.len() as u64);
     let requests = (first..)
         .zip(requests)
         .map(|(sequence, request)| {
             let body: Option<Value> = serde_json::from_slice(&request.body).ok();
             let text = || String::from_utf8_lossy(&request.body).into_owned();
-            Shown { sequence, rule: request.rule.as_deref(), text: body.is_none().then(text), body }
+            RequestView { sequence, rule: request.rule.as_deref(), text: body.is_none().then(text), body }
         })
         .collect();
-    json_bytes(&Page { total, requests })
+    json_bytes(&RequestsPage { total, requests })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn recorded(body: &'static str) -> Recorded {
-        Recorded { rule: None, body: Bytes::from_static(body.as_bytes()) }
+    fn recorded(body: &'static str) -> RecordedRequest {
+        RecordedRequest { rule: None, body: Bytes::from_static(body.as_bytes()) }
     }
 
     fn bodies(recorder: &Recorder, limit: usize) -> Vec<Bytes> {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn it_is_bounded_in_number_and_in_bytes() {
-        let mut recorder = Recorder::new(Limits { requests: 3, bytes: 10 });
+        let mut recorder = Recorder::new(RecorderLimits { requests: 3, bytes: 10 });
         for body in ["1", "2", "3", "4"] {
             recorder.record(recorded(body));
         }

@@ -10,15 +10,15 @@ use regex::Regex;
 pub use format::{Fault, ReasoningForm, ResultStatus, TimesPer};
 
 use crate::demand::Demand;
-use crate::form::Form;
-use crate::templates::{Argument, Templates, Text};
+use crate::form::WireForm;
+use crate::templates::{Argument, TemplateText, Templates};
 
 /// A scenario that was checked and compiled.
 pub struct Scenario {
     /// The names `GET /v1/models` lists. Requests may name any other.
     pub models: Vec<String>,
     /// In order; the first that matches answers.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ScenarioRule>,
     /// The pace of an answer that no rule gave.
     pub pace: Pace,
     pub(crate) templates: Templates,
@@ -29,7 +29,7 @@ pub struct Scenario {
 #[error("the scenario has {} mistake(s):\n  {}", .0.len(), .0.join("\n  "))]
 pub struct ScenarioMistakes(pub Vec<String>);
 
-pub struct Rule {
+pub struct ScenarioRule {
     /// Unique in the scenario.
     pub name: String,
     pub when: Conditions,
@@ -91,11 +91,11 @@ pub struct ResultConditions {
 pub struct AnswerPlan {
     pub pace: Pace,
     pub fault: Option<Fault>,
-    pub forms: Vec<Form>,
-    pub content: Content,
+    pub forms: Vec<WireForm>,
+    pub content: AnswerContent,
 }
 
-pub enum Content {
+pub enum AnswerContent {
     Message(MessagePlan),
     /// A [`crate::raw::RawReply`] with templates in it.
     Raw(Argument),
@@ -103,10 +103,10 @@ pub enum Content {
 }
 
 pub struct MessagePlan {
-    pub text: Option<Text>,
+    pub text: Option<TemplateText>,
     /// Said as JSON, in place of a text.
     pub json: Option<Argument>,
-    pub reasoning: Option<Text>,
+    pub reasoning: Option<TemplateText>,
     pub reasoning_form: ReasoningForm,
     /// Sent as they are.
     pub reasoning_details: Vec<serde_json::Value>,
@@ -128,12 +128,12 @@ pub struct ToolCallPlan {
 pub enum Arguments {
     Json(Argument),
     /// Sent as it is, whether or not it is JSON.
-    Raw(Text),
+    Raw(TemplateText),
 }
 
 pub struct ErrorPlan {
     pub status: u16,
-    pub message: Text,
+    pub message: TemplateText,
     pub kind: Option<String>,
     pub code: Option<String>,
     /// In seconds, for the `Retry-After` header.

@@ -21,19 +21,19 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
-use crate::answer::{Answer, ErrorReply, Reply};
+use crate::answer::{ErrorReply, Reply, SimulatedAnswer};
 use crate::conversation::Conversation;
 use crate::counters::Counters;
 use crate::delay::Delay;
-use crate::delivery::{body, pause};
-use crate::form::Form;
+use crate::delivery::{body_of_frames, pause};
+use crate::form::WireForm;
 use crate::matching::{self, Claim};
 use crate::misbehaviour::{FAILURES, Misbehaviour};
-use crate::recorder::{Limits, Recorded, Recorder, page};
+use crate::recorder::{RecordedRequest, Recorder, RecorderLimits, page};
 use crate::scenario::{Fault, Pace, Scenario};
-use crate::tally::{Asked, Tally};
+use crate::tally::{CountedRequest, Tally};
 use crate::wire::request::ChatRequest;
-use crate::wire::response::{Delivery, Sent, Stamp, error_body, json_bytes, models_body, sent};
+use crate::wire::response::{Delivery, Stamp, WireAnswer, error_body, json_bytes, models_body, to_wire_answer};
 
 /// Time for answers under way to be sent once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -67,20 +67,20 @@ struct Simulator {
 }
 
 /// A prepared answer to a request. Owned, so that nothing is borrowed from the request while waiting.
-struct Prepared {
+struct PreparedAnswer {
     rule: Option<String>,
     /// The last user message.
     text: String,
     pace: Pace,
     /// The form that was drawn.
-    form: Option<Form>,
-    kind: Kind,
+    form: Option<WireForm>,
+    kind: PreparedContent,
 }
 
-enum Kind {
+enum PreparedContent {
     Hang,
     Error(ErrorReply),
-    Body(Sent),
+    Body(WireAnswer),
 }
 
 /// Listens on the configured address.
@@ -91,10 +91,10 @@ pub async fn bind(config: Config) -> io::Result<Server> {
     let failed = |what: String| move |error: io::Error| io::Error::other(format!("cannot {what}: {error}"));
     let listener = TcpListener::bind(config.listen).await.map_err(failed(format!("listen on {}", config.listen)))?;
     let tally = match &config.journal {
-        Some(file) => Tally::journaling(file).map_err(failed(format!("create {}", file.display())))?,
+        Some(file) => Tally::with_journal(file).map_err(failed(format!("create {}", file.display())))?,
         None => Tally::default(),
     };
-    let limits = Limits { requests: config.keep_requests, bytes: config.max_body_bytes.saturating_mul(4) };
+    let limits = RecorderLimits { requests: config.keep_requests, bytes: config.max_body_bytes.saturating_mul(4) };
     let stopping = CancellationToken::new();
     let simulator = Simulator {
         scenario: config.scenario,
@@ -112,10 +112,10 @@ pub async fn bind(config: Config) -> io::Result<Server> {
     let router = Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/as/{caller}/v1/chat/completions", post(chat))
-        .route("/v1/models", get(models))
-        .route("/as/{caller}/v1/models", get(models))
-        .route("/v1/requests", get(requests))
-        .route("/v1/counts", get(counts))
+        .route("/v1/models", get(list_models))
+        .route("/as/{caller}/v1/models", get(list_models))
+        .route("/v1/requests", get(list_requests))
+        .route("/v1/counts", get(get_counts))
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
@@ -160,39 +160,39 @@ async fn chat(
         Ok(request) => request,
         Err(rejection) => {
             let status = rejection.status().as_u16();
-            return error(invalid_request(status, rejection.body_text()));
+            return error_response(invalid_request(status, rejection.body_text()));
         }
     };
     let number = simulator.requests.fetch_add(1, Ordering::Relaxed) + 1;
-    let Prepared { rule, text, pace, form, kind } = simulator.prepare(number, &request);
-    let asked = Asked { number, caller: caller.map(|Path(caller)| caller), rule: rule.clone(), text, form };
+    let PreparedAnswer { rule, text, pace, form, kind } = simulator.prepare(number, &request);
+    let asked = CountedRequest { number, caller: caller.map(|Path(caller)| caller), rule: rule.clone(), text, form };
     // From here on it is paid for, whatever becomes of the client.
     let open = simulator.tally.open(asked);
     simulator.record(rule, request);
     let stopping = &simulator.stopping;
     pause(pace.delay_ms.saturating_add(simulator.delay.draw(simulator.seed, number)), stopping).await;
     match kind {
-        Kind::Hang => {
+        PreparedContent::Hang => {
             // Leaving drops this future: the HTTP server watches the connection meanwhile.
             stopping.cancelled().await;
-            error(ErrorReply {
+            error_response(ErrorReply {
                 kind: "server_error".to_owned(),
                 ..invalid_request(503, "the model simulator is stopping".to_owned())
             })
         }
-        Kind::Error(reply) => {
-            open.answered();
-            error(reply)
+        PreparedContent::Error(reply) => {
+            open.mark_answered();
+            error_response(reply)
         }
-        Kind::Body(sent) => {
-            let body = body(sent.frames, sent.is_apart, pace.chunk_delay_ms, stopping.clone(), open);
-            answer((sent.status, &sent.content_type, sent.headers), body)
+        PreparedContent::Body(sent) => {
+            let body = body_of_frames(sent.frames, sent.is_apart, pace.chunk_delay_ms, stopping.clone(), open);
+            build_response((sent.status, &sent.content_type, sent.headers), body)
         }
     }
 }
 
 /// A response of these bytes. A header that is none is left out.
-fn answer((status, content_type, headers): (u16, &str, Vec<(String, String)>), body: Body) -> Response {
+fn build_response((status, content_type, headers): (u16, &str, Vec<(String, String)>), body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = [("content-type".to_owned(), content_type.to_owned())];
@@ -204,34 +204,34 @@ fn answer((status, content_type, headers): (u16, &str, Vec<(String, String)>), b
     response
 }
 
-async fn models(State(simulator): State<Arc<Simulator>>) -> Response {
-    json(models_body(&simulator.scenario.models))
+async fn list_models(State(simulator): State<Arc<Simulator>>) -> Response {
+    json_response(models_body(&simulator.scenario.models))
 }
 
 #[derive(Deserialize)]
-struct Last {
+struct RequestsQuery {
     limit: Option<usize>,
 }
 
-async fn requests(State(simulator): State<Arc<Simulator>>, Query(last): Query<Last>) -> Response {
-    let (total, requests) = locked(&simulator.recorder).last(last.limit.unwrap_or(usize::MAX));
-    json(page(total, &requests))
+async fn list_requests(State(simulator): State<Arc<Simulator>>, Query(last): Query<RequestsQuery>) -> Response {
+    let (total, requests) = lock(&simulator.recorder).last(last.limit.unwrap_or(usize::MAX));
+    json_response(page(total, &requests))
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct CountsQuery {
     #[serde(default)]
     texts: bool,
     #[serde(default)]
     rules: bool,
 }
 
-async fn counts(State(simulator): State<Arc<Simulator>>, Query(counted): Query<Counted>) -> Response {
-    json(json_bytes(&simulator.tally.page(counted.texts, counted.rules)))
+async fn get_counts(State(simulator): State<Arc<Simulator>>, Query(counted): Query<CountsQuery>) -> Response {
+    json_response(json_bytes(&simulator.tally.page(counted.texts, counted.rules)))
 }
 
 async fn unknown_path() -> Response {
-    error(invalid_request(
+    error_response(invalid_request(
         404,
         "no such path; there are POST /v1/chat/completions and GET /v1/models, both also under /as/CALLER, \
          GET /v1/requests, GET /v1/counts and GET /healthz"
@@ -240,16 +240,16 @@ async fn unknown_path() -> Response {
 }
 
 impl Simulator {
-    fn prepare(&self, number: u64, body: &[u8]) -> Prepared {
+    fn prepare(&self, number: u64, body: &[u8]) -> PreparedAnswer {
         let request: ChatRequest<'_> = match serde_json::from_slice(body) {
             Ok(request) => request,
             Err(reason) => {
                 let text = format!("the body is not a chat completion request: {reason}");
-                let kind = Kind::Error(invalid_request(400, text));
-                return Prepared { rule: None, text: String::new(), pace: self.scenario.pace, form: None, kind };
+                let kind = PreparedContent::Error(invalid_request(400, text));
+                return PreparedAnswer { rule: None, text: String::new(), pace: self.scenario.pace, form: None, kind };
             }
         };
-        let conversation = Conversation::of(&request).with_body(body);
+        let conversation = Conversation::from_request(&request).with_body(body);
         let mut answer = matching::answer(&self.scenario, &conversation, |claim| self.claim(claim));
         let form = self.draw(number, &answer, &conversation);
         answer.forms.extend(form);
@@ -261,27 +261,31 @@ impl Simulator {
             Delivery::Whole
         };
         let kind = match &answer.reply {
-            Reply::Error(reply) => Kind::Error(reply.clone()),
-            Reply::Message(_) if answer.fault == Some(Fault::Hang) => Kind::Hang,
-            Reply::Message(message) => {
-                Kind::Body(sent(&answer, message, &self.model(&request, number), self.stamp(number), delivery))
-            }
-            Reply::Raw(raw) => match raw.sent() {
-                Ok(sent) => Kind::Body(sent),
-                Err(mistake) => Kind::Error(invalid_request(500, mistake)),
+            Reply::Error(reply) => PreparedContent::Error(reply.clone()),
+            Reply::Message(_) if answer.fault == Some(Fault::Hang) => PreparedContent::Hang,
+            Reply::Message(message) => PreparedContent::Body(to_wire_answer(
+                &answer,
+                message,
+                &self.model(&request, number),
+                self.stamp(number),
+                delivery,
+            )),
+            Reply::Raw(raw) => match raw.to_wire_answer() {
+                Ok(sent) => PreparedContent::Body(sent),
+                Err(mistake) => PreparedContent::Error(invalid_request(500, mistake)),
             },
         };
         let rule = answer.rule.map(str::to_owned);
-        Prepared { rule, text: conversation.user.to_owned(), pace: answer.pace, form, kind }
+        PreparedAnswer { rule, text: conversation.user.to_owned(), pace: answer.pace, form, kind }
     }
 
     fn claim(&self, claim: Claim) -> bool {
         let now_ms = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
-        locked(&self.counters).claim(claim, now_ms)
+        lock(&self.counters).claim(claim, now_ms)
     }
 
     /// The form in which this answer misbehaves, if it does. Failures of one turn are bounded.
-    fn draw(&self, number: u64, answer: &Answer<'_>, conversation: &Conversation<'_>) -> Option<Form> {
+    fn draw(&self, number: u64, answer: &SimulatedAnswer<'_>, conversation: &Conversation<'_>) -> Option<WireForm> {
         let is_plain = matches!(answer.reply, Reply::Message(_)) && answer.fault.is_none() && answer.forms.is_empty();
         let form = self.misbehaviour.draw(self.seed, number).filter(|_| is_plain)?;
         let counted_for = conversation.turn_key();
@@ -302,16 +306,16 @@ impl Simulator {
     }
 
     fn record(&self, rule: Option<String>, body: Bytes) {
-        locked(&self.recorder).record(Recorded { rule, body });
+        lock(&self.recorder).record(RecordedRequest { rule, body });
     }
 }
 
-fn json(body: Bytes) -> Response {
+fn json_response(body: Bytes) -> Response {
     ([(header::CONTENT_TYPE, JSON)], body).into_response()
 }
 
-fn error(reply: ErrorReply) -> Response {
-    let mut response = json(error_body(&reply));
+fn error_response(reply: ErrorReply) -> Response {
+    let mut response = json_response(error_body(&reply));
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if let Some(seconds) = reply.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -325,7 +329,7 @@ fn invalid_request(status: u16, message: String) -> ErrorReply {
 
 /// Locks a mutex, poisoned or not: the data is whole between any two statements, so a panic elsewhere does not spoil
 /// it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use crate::form::Form;
+use crate::form::WireForm;
 
 /// Callers that are counted one by one. Those that come later are counted as [`OTHERS`].
 const CALLERS: usize = 1_024;
@@ -33,7 +33,7 @@ pub struct Count {
 
 /// The body of `GET /v1/counts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Page {
+pub struct CountsPage {
     #[serde(flatten)]
     pub all: Count,
     /// Those that came over `/as/<caller>/v1`.
@@ -48,7 +48,7 @@ pub struct Page {
 
 /// A request, as far as it is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct CountedRequest {
     /// Counts from 1.
     pub number: u64,
     /// The caller, if the request names one.
@@ -58,12 +58,12 @@ pub struct Asked {
     /// The last user message.
     pub text: String,
     /// In which form it is answered, where that was drawn.
-    pub form: Option<Form>,
+    pub form: Option<WireForm>,
 }
 
 /// A line of the journal. Times are microseconds since 1970.
 #[derive(Serialize)]
-struct Line<'a> {
+struct JournalLine<'a> {
     number: u64,
     caller: Option<&'a str>,
     rule: Option<&'a str>,
@@ -81,12 +81,12 @@ struct Line<'a> {
 /// Counts requests, and writes them down if there is a journal.
 #[derive(Default)]
 pub struct Tally {
-    counted: Mutex<Counted>,
+    counted: Mutex<TallyCounts>,
     journal: Option<Mutex<File>>,
 }
 
 #[derive(Default)]
-struct Counted {
+struct TallyCounts {
     all: Count,
     callers: BTreeMap<String, Count>,
     texts: HashMap<String, u64>,
@@ -97,9 +97,9 @@ struct Counted {
 }
 
 /// A request that was not answered yet. Whoever drops it without saying so has lost its client.
-pub struct Open {
+pub struct OpenRequest {
     tally: Arc<Tally>,
-    asked: Asked,
+    asked: CountedRequest,
     begun_us: u64,
     answered: bool,
 }
@@ -109,22 +109,22 @@ impl Tally {
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub fn journaling(file: &Path) -> io::Result<Self> {
+    pub fn with_journal(file: &Path) -> io::Result<Self> {
         Ok(Self { journal: Some(Mutex::new(File::create(file)?)), ..Self::default() })
     }
 
     /// Counts a request that has come.
-    pub fn open(self: &Arc<Self>, mut asked: Asked) -> Open {
+    pub fn open(self: &Arc<Self>, mut asked: CountedRequest) -> OpenRequest {
         asked.text = asked.text.chars().take(TEXT_CHARS).collect();
-        locked(&self.counted).open(&mut asked);
-        Open { tally: self.clone(), asked, begun_us: now_us(), answered: false }
+        lock(&self.counted).count_opening(&mut asked);
+        OpenRequest { tally: self.clone(), asked, begun_us: now_us(), answered: false }
     }
 
     /// Returns the counts until now; by text and by rule only if asked for, as there may be many.
-    pub fn page(&self, texts: bool, rules: bool) -> Page {
-        let counted = locked(&self.counted);
+    pub fn page(&self, texts: bool, rules: bool) -> CountsPage {
+        let counted = lock(&self.counted);
         let by_text = || counted.texts.iter().map(|(text, count)| (text.clone(), *count)).collect();
-        Page {
+        CountsPage {
             all: counted.all,
             callers: counted.callers.clone(),
             texts: texts.then(by_text),
@@ -132,17 +132,17 @@ impl Tally {
         }
     }
 
-    fn end(&self, open: &Open) {
-        locked(&self.counted).end(open.asked.caller.as_deref(), open.answered);
+    fn end(&self, open: &OpenRequest) {
+        lock(&self.counted).count_end(open.asked.caller.as_deref(), open.answered);
         let Some(journal) = &self.journal else { return };
-        let Asked { number, caller, rule, text, form } = &open.asked;
-        let line = Line {
+        let CountedRequest { number, caller, rule, text, form } = &open.asked;
+        let line = JournalLine {
             number: *number,
             caller: caller.as_deref(),
             rule: rule.as_deref(),
             text,
-            form: form.map(Form::name),
-            failed: form.is_some_and(Form::fails),
+            form: form.map(WireForm::name),
+            failed: form.is_some_and(WireForm::fails),
             begun_us: open.begun_us,
             ended_us: now_us(),
             outcome: if open.answered { "answered" } else { "abandoned" },
@@ -150,12 +150,12 @@ impl Tally {
         let mut bytes = serde_json::to_vec(&line).unwrap_or_default();
         bytes.push(b'\n');
         // A full disk must not end the conversation.
-        let _ = locked(journal).write_all(&bytes);
+        let _ = lock(journal).write_all(&bytes);
     }
 }
 
-impl Counted {
-    fn open(&mut self, asked: &mut Asked) {
+impl TallyCounts {
+    fn count_opening(&mut self, asked: &mut CountedRequest) {
         let known = |caller: &String| self.callers.contains_key(caller) || self.callers.len() < CALLERS;
         asked.caller = asked.caller.take().map(|caller| if known(&caller) { caller } else { OTHERS.to_owned() });
         let caller = asked.caller.as_ref().map(|caller| self.callers.entry(caller.clone()).or_default());
@@ -179,7 +179,7 @@ impl Counted {
         self.texts.insert(asked.text.clone(), 1);
     }
 
-    fn end(&mut self, caller: Option<&str>, answered: bool) {
+    fn count_end(&mut self, caller: Option<&str>, answered: bool) {
         let caller = caller.and_then(|caller| self.callers.get_mut(caller));
         for count in [Some(&mut self.all), caller].into_iter().flatten() {
             count.open -= 1;
@@ -189,14 +189,14 @@ impl Counted {
     }
 }
 
-impl Open {
+impl OpenRequest {
     /// All of the answer was handed over.
-    pub fn answered(mut self) {
+    pub fn mark_answered(mut self) {
         self.answered = true;
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.tally.end(self);
     }
@@ -209,7 +209,7 @@ fn now_us() -> u64 {
 
 /// Locks a mutex, poisoned or not: the data is whole between any two statements, so a panic elsewhere does not spoil
 /// it.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -217,8 +217,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn asked(caller: &str, text: &str) -> Asked {
-        Asked { caller: Some(caller.to_owned()), text: text.to_owned(), ..Asked::default() }
+    fn asked(caller: &str, text: &str) -> CountedRequest {
+        CountedRequest { caller: Some(caller.to_owned()), text: text.to_owned(), ..CountedRequest::default() }
     }
 
     #[test]
@@ -227,15 +227,15 @@ mod tests {
         let (one, two, three) = (
             tally.open(asked("a", "hello")),
             tally.open(asked("a", "hello")),
-            tally.open(Asked { text: "bye".to_owned(), ..Asked::default() }),
+            tally.open(CountedRequest { text: "bye".to_owned(), ..CountedRequest::default() }),
         );
-        one.answered();
+        one.mark_answered();
         drop(two);
         let page = tally.page(true, false);
         assert_eq!(page.all, Count { requests: 3, open: 1, answered: 1, abandoned: 1 });
         assert_eq!(page.callers, BTreeMap::from([("a".to_owned(), Count { requests: 2, open: 0, ..page.all })]));
         assert_eq!(page.texts, Some(BTreeMap::from([("bye".to_owned(), 1), ("hello".to_owned(), 2)])));
-        three.answered();
+        three.mark_answered();
         assert_eq!(tally.page(false, false).all, Count { requests: 3, open: 0, answered: 2, abandoned: 1 });
     }
 
@@ -245,7 +245,7 @@ mod tests {
         for number in 0..TEXTS + 5 {
             tally
                 .open(asked(&format!("caller-{number}"), &"ä".repeat(number / TEXTS * TEXT_CHARS + number)))
-                .answered();
+                .mark_answered();
         }
         let page = tally.page(true, false);
         assert_eq!(page.all.answered, TEXTS as u64 + 5);
@@ -259,9 +259,9 @@ mod tests {
     fn the_journal_has_a_line_for_each_request_that_ended() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("journal");
-        let tally = Arc::new(Tally::journaling(&file).expect("a journal"));
-        tally.open(Asked { number: 1, rule: Some("chat".to_owned()), ..asked("a", "hello") }).answered();
-        drop(tally.open(Asked { number: 2, ..Asked::default() }));
+        let tally = Arc::new(Tally::with_journal(&file).expect("a journal"));
+        tally.open(CountedRequest { number: 1, rule: Some("chat".to_owned()), ..asked("a", "hello") }).mark_answered();
+        drop(tally.open(CountedRequest { number: 2, ..CountedRequest::default() }));
         let text = std::fs::read_to_string(&file).expect("it is written");
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();

@@ -10,7 +10,7 @@ pub struct Templates {
 
 /// A text of the scenario: most have no template in them and cost nothing to render.
 #[derive(Debug)]
-pub enum Text {
+pub enum TemplateText {
     Literal(String),
     /// The name of a template.
     Template(String),
@@ -20,7 +20,7 @@ pub enum Text {
 #[derive(Debug)]
 pub enum Argument {
     Literal(Value),
-    Text(Text),
+    Text(TemplateText),
     /// The name of a template that consists of one `{{ expression }}`, whose value keeps its type.
     Expression(String),
     List(Vec<Argument>),
@@ -47,12 +47,12 @@ impl Templates {
     ///
     /// # Errors
     /// If the template is wrong: the mistake, in one line.
-    pub fn compile_text(&mut self, name: &str, source: String) -> Result<Text, String> {
+    pub fn compile_text(&mut self, name: &str, source: String) -> Result<TemplateText, String> {
         if !is_template(&source) {
-            return Ok(Text::Literal(source));
+            return Ok(TemplateText::Literal(source));
         }
         self.add(name, source)?;
-        Ok(Text::Template(name.to_owned()))
+        Ok(TemplateText::Template(name.to_owned()))
     }
 
     /// Compiles an argument and everything in it, collecting the mistakes.
@@ -96,10 +96,10 @@ impl Templates {
     ///
     /// # Errors
     /// If rendering fails: the mistake and the template, for instance an undefined variable.
-    pub fn text(&self, text: &Text, context: &TemplateValue) -> Result<String, String> {
+    pub fn render_text(&self, text: &TemplateText, context: &TemplateValue) -> Result<String, String> {
         match text {
-            Text::Literal(literal) => Ok(literal.clone()),
-            Text::Template(name) => self
+            TemplateText::Literal(literal) => Ok(literal.clone()),
+            TemplateText::Template(name) => self
                 .environment
                 .get_template(name)
                 .and_then(|template| template.render(context.clone()))
@@ -110,18 +110,20 @@ impl Templates {
     /// Renders an argument and everything in it.
     ///
     /// # Errors
-    /// As [`Templates::text`].
-    pub fn argument(&self, argument: &Argument, context: &TemplateValue) -> Result<Value, String> {
+    /// As [`Templates::render_text`].
+    pub fn render_argument(&self, argument: &Argument, context: &TemplateValue) -> Result<Value, String> {
         match argument {
             Argument::Literal(value) => Ok(value.clone()),
-            Argument::Text(text) => self.text(text, context).map(Value::String),
+            Argument::Text(text) => self.render_text(text, context).map(Value::String),
             Argument::Expression(name) => self.expression(name, context),
-            Argument::List(items) => {
-                items.iter().map(|item| self.argument(item, context)).collect::<Result<Vec<_>, _>>().map(Value::Array)
-            }
+            Argument::List(items) => items
+                .iter()
+                .map(|item| self.render_argument(item, context))
+                .collect::<Result<Vec<_>, _>>()
+                .map(Value::Array),
             Argument::Map(fields) => fields
                 .iter()
-                .map(|(key, field)| Ok((key.clone(), self.argument(field, context)?)))
+                .map(|(key, field)| Ok((key.clone(), self.render_argument(field, context)?)))
                 .collect::<Result<Map<_, _>, String>>()
                 .map(Value::Object),
         }
@@ -182,7 +184,7 @@ mod tests {
         let mut templates = Templates::default();
         let argument = templates.compile_argument("here", value).expect("it compiles");
         let context = context! { words => "a b", n => 3, last => context! { now => "noon" } };
-        templates.argument(&argument, &context)
+        templates.render_argument(&argument, &context)
     }
 
     #[test]
@@ -210,7 +212,7 @@ mod tests {
     fn items_are_found_by_what_they_contain() {
         let context = context! { threads => [context! { id => 1, title => "Schedule" }, context! { id => 2 }] };
         let mut templates = Templates::default();
-        let rendered = |templates: &Templates, argument| templates.argument(&argument, &context);
+        let rendered = |templates: &Templates, argument| templates.render_argument(&argument, &context);
         let one = templates.compile_argument("one", json!("{{ (threads | having('schedule') | first).id }}"));
         assert_eq!(rendered(&templates, one.expect("it compiles")), Ok(json!(1)));
         let none = templates.compile_argument("none", json!("{{ (threads | having('mail') | first).id }}"));

@@ -5,8 +5,8 @@ use kairo_proto::v1::{ProcessCapabilities, ToolArgument, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    limits::Limits,
-    plan::{EXECUTOR, PROCESS_RUN, PROCESS_SPAWN},
+    action_plan::{EXECUTOR, PROCESS_RUN, PROCESS_SPAWN},
+    limits::ProcessLimits,
     policy::Policy,
 };
 
@@ -16,10 +16,10 @@ const START_MS: u64 = 10_000;
 const PROGRAM: &str = "program";
 
 /// The tools on offer: none when no program may run. Equal ones have equal versions.
-pub fn capabilities(policy: &Policy, limits: &Limits) -> ProcessCapabilities {
+pub fn build_capabilities(policy: &Policy, limits: &ProcessLimits) -> ProcessCapabilities {
     let tools = match policy.programs.is_empty() {
         true => Vec::new(),
-        false => vec![process_run(policy, limits), process_spawn(policy, limits)],
+        false => vec![process_run_tool(policy, limits), process_spawn_tool(policy, limits)],
     };
     let timeouts: Vec<String> = tools.iter().map(|tool| tool.timeout_ms.to_string()).collect();
     let content: Vec<&str> = tools
@@ -29,30 +29,30 @@ pub fn capabilities(policy: &Policy, limits: &Limits) -> ProcessCapabilities {
         // Builds before it said nothing of this.
         .chain(["acts outside"])
         .collect();
-    ProcessCapabilities { version: ids::named("capabilities", &content).to_string(), tools }
+    ProcessCapabilities { version: ids::from_parts("capabilities", &content).to_string(), tools }
 }
 
-fn process_run(policy: &Policy, limits: &Limits) -> ToolSpec {
+fn process_run_tool(policy: &Policy, limits: &ProcessLimits) -> ToolSpec {
     ToolSpec {
         name: PROCESS_RUN.to_owned(),
         description: format!(
             "Runs a program and waits for it to end; answers with its exit code and the end of what it wrote. {} \
              Standard input is empty.",
-            programs(policy)
+            describe_programs(policy)
         ),
         schema: schema(policy, limits, json!({})),
         idempotent: false,
         timeout_ms: limits.time_ms().saturating_add(limits.grace_ms),
         executor: EXECUTOR.to_owned(),
         needs_approval: false,
-        needs_approval_with: with_consent(policy),
+        needs_approval_with: calls_needing_approval(policy),
         // What a page or a mail says must not start programs.
         acts_outside: true,
         ..ToolSpec::default()
     }
 }
 
-fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
+fn process_spawn_tool(policy: &Policy, limits: &ProcessLimits) -> ToolSpec {
     let stdin = json!({
         "type": "boolean",
         "description": "Whether to open its standard input, for process.write; else it is empty. Default false.",
@@ -64,7 +64,7 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
              after timeout_ms; at most {} processes may run at a time. A program says how far it is by writing a line \
              such as `::progress 42% <message>`, `::progress 3/10 <message>` or `::progress - <message>`, which \
              becomes its progress and no output.",
-            programs(policy),
+            describe_programs(policy),
             limits.per_agent,
         ),
         schema: schema(policy, limits, json!({ "stdin": stdin })),
@@ -72,7 +72,7 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
         timeout_ms: START_MS,
         executor: EXECUTOR.to_owned(),
         needs_approval: false,
-        needs_approval_with: with_consent(policy),
+        needs_approval_with: calls_needing_approval(policy),
         // What a page or a mail says must not start programs.
         acts_outside: true,
         ..ToolSpec::default()
@@ -80,13 +80,13 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
 }
 
 /// The calls that a human must consent to.
-fn with_consent(policy: &Policy) -> Vec<ToolArgument> {
-    let needing = policy.programs.iter().filter(|(_, program)| program.needs_consent());
+fn calls_needing_approval(policy: &Policy) -> Vec<ToolArgument> {
+    let needing = policy.programs.iter().filter(|(_, program)| program.needs_approval());
     needing.map(|(name, _)| ToolArgument { name: PROGRAM.to_owned(), value: name.clone() }).collect()
 }
 
-fn programs(policy: &Policy) -> String {
-    let named = policy.programs.iter().map(|(name, program)| match program.needs_consent() {
+fn describe_programs(policy: &Policy) -> String {
+    let named = policy.programs.iter().map(|(name, program)| match program.needs_approval() {
         true => format!("{name} (the user is asked first)"),
         false => name.clone(),
     });
@@ -99,7 +99,7 @@ fn programs(policy: &Policy) -> String {
 }
 
 /// The arguments both tools take, and `more`.
-fn schema(policy: &Policy, limits: &Limits, more: Value) -> String {
+fn schema(policy: &Policy, limits: &ProcessLimits, more: Value) -> String {
     let names: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
     let common = json!({
         PROGRAM: {"type": "string", "enum": names, "description": "The program to run."},
@@ -130,7 +130,7 @@ fn schema(policy: &Policy, limits: &Limits, more: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Program, Request};
+    use crate::policy::{Program, ProgramRequest};
 
     fn policy(programs: &[&str]) -> Policy {
         let program = |name: &&str| ((*name).to_owned(), Program::Path(format!("/bin/{name}").into()));
@@ -139,27 +139,27 @@ mod tests {
 
     #[test]
     fn without_programs_there_is_no_tool() {
-        assert!(capabilities(&policy(&[]), &Limits::default()).tools.is_empty());
+        assert!(build_capabilities(&policy(&[]), &ProcessLimits::default()).tools.is_empty());
     }
 
     #[test]
     fn the_version_depends_on_what_is_said() {
-        let version = |programs: &[&str], limits: &Limits| capabilities(&policy(programs), limits).version;
-        let echo = version(&["echo"], &Limits::default());
-        assert_eq!(echo, version(&["echo"], &Limits::default()));
-        assert_ne!(echo, version(&["echo", "ls"], &Limits::default()));
-        assert_ne!(echo, version(&["echo"], &Limits { time_s: 1, ..Limits::default() }));
-        assert_ne!(echo, version(&[], &Limits::default()));
+        let version = |programs: &[&str], limits: &ProcessLimits| build_capabilities(&policy(programs), limits).version;
+        let echo = version(&["echo"], &ProcessLimits::default());
+        assert_eq!(echo, version(&["echo"], &ProcessLimits::default()));
+        assert_ne!(echo, version(&["echo", "ls"], &ProcessLimits::default()));
+        assert_ne!(echo, version(&["echo"], &ProcessLimits { time_s: 1, ..ProcessLimits::default() }));
+        assert_ne!(echo, version(&[], &ProcessLimits::default()));
     }
 
     #[test]
     fn what_needs_consent_is_said_to_whoever_asks_for_it_and_to_the_model() {
         let mut policy = policy(&["echo"]);
-        let free = capabilities(&policy, &Limits::default());
+        let free = build_capabilities(&policy, &ProcessLimits::default());
         assert!(free.tools.iter().all(|tool| tool.needs_approval_with.is_empty()));
         let python = json!({"path": "/usr/bin/python3", "consent": true});
         policy.programs.insert("python3".to_owned(), serde_json::from_value(python).unwrap());
-        let asking = capabilities(&policy, &Limits::default());
+        let asking = build_capabilities(&policy, &ProcessLimits::default());
         for tool in &asking.tools {
             let python = ToolArgument { name: "program".to_owned(), value: "python3".to_owned() };
             assert_eq!((tool.needs_approval, &tool.needs_approval_with), (false, &vec![python]));
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_the_schemas_name_is_what_a_request_takes() {
-        let capabilities = capabilities(&policy(&["echo"]), &Limits::default());
+        let capabilities = build_capabilities(&policy(&["echo"]), &ProcessLimits::default());
         let [run, spawn] = capabilities.tools.as_slice() else { panic!("two tools") };
         let common = json!({"program": "echo", "args": ["a"], "timeout_ms": 1});
         let with_stdin = json!({"program": "echo", "args": ["a"], "timeout_ms": 1, "stdin": true});
@@ -180,7 +180,7 @@ mod tests {
             let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
             let takes: Vec<&String> = request.as_object().unwrap().keys().collect();
             assert_eq!(names, takes);
-            assert!(serde_json::from_value::<Request>(request).is_ok());
+            assert!(serde_json::from_value::<ProgramRequest>(request).is_ok());
             assert_eq!(schema["properties"]["program"]["enum"], json!(["echo"]));
         }
         assert!(spawn.description.contains("::progress"), "{}", spawn.description);

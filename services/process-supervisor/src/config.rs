@@ -9,9 +9,9 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    confinement::Enforced,
-    limits::Limits,
-    policy::{Landlock, Mode, Pids, Policy, Program, SystemCalls},
+    confinement::KernelConfinement,
+    limits::ProcessLimits,
+    policy::{ConfinementMode, Landlock, Pids, Policy, Program, SystemCalls},
 };
 
 service_config! {
@@ -43,14 +43,14 @@ pub struct SupervisorConfig {
     /// processes it has not started, and none of its processes outlives its guard: `off`, `best_effort`, which uses
     /// them where the machine allows it, as `kairo status` shows, or `required`: where it does not, nothing runs.
     /// Default `best_effort`.
-    pub pid_namespace: Mode,
+    pub pid_namespace: ConfinementMode,
     /// The mode of the system call filter (seccomp), which keeps programs from getting past what `landlock` restricts,
     /// by multipath TCP for example, and from reaching user namespaces, io_uring and keyrings: `off`, `best_effort`,
     /// which uses it where the kernel supports it, as `kairo status` shows, or `required`: where it does not, nothing
     /// runs. Programs of a 32-bit architecture are killed. Default `best_effort`.
-    pub seccomp: Mode,
+    pub seccomp: ConfinementMode,
     /// The limits of every process.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
 }
 
 impl Default for SupervisorConfig {
@@ -62,22 +62,22 @@ impl Default for SupervisorConfig {
             work_dir: env::temp_dir().join("kairo-processes"),
             live_output: true,
             landlock: Landlock::default(),
-            pid_namespace: Mode::default(),
-            seccomp: Mode::default(),
-            limits: Limits::default(),
+            pid_namespace: ConfinementMode::default(),
+            seccomp: ConfinementMode::default(),
+            limits: ProcessLimits::default(),
         }
     }
 }
 
 impl SupervisorConfig {
     /// Returns the policy for a machine that can enforce this much.
-    pub fn policy(&self, enforced: Enforced) -> Policy {
+    pub fn policy(&self, enforced: KernelConfinement) -> Policy {
         Policy {
             programs: self.programs.clone(),
             env: self.env.clone(),
             landlock: self.landlock.clone(),
-            pids: Pids::of(self.pid_namespace, enforced.pids),
-            system_calls: SystemCalls::of(self.seccomp, enforced.system_calls),
+            pids: Pids::for_mode(self.pid_namespace, enforced.pids),
+            system_calls: SystemCalls::for_mode(self.seccomp, enforced.system_calls),
             own_network: enforced.network,
         }
     }
@@ -85,17 +85,17 @@ impl SupervisorConfig {
 
 impl Validate for SupervisorConfig {
     fn mistakes(&self) -> Vec<Mistake> {
-        let mut problems = self.policy(Enforced::default()).problems();
+        let mut problems = self.policy(KernelConfinement::default()).problems();
         if !self.work_dir.is_absolute() {
             problems.push("work_dir: the path is not absolute; give the full path".to_owned());
         }
         problems.extend(self.limits.problems());
-        problems.iter().map(|problem| mistake(problem)).collect()
+        problems.iter().map(|problem| parse_mistake(problem)).collect()
     }
 }
 
 /// Parses a mistake from `key: what is wrong; what to do`.
-fn mistake(problem: &str) -> Mistake {
+fn parse_mistake(problem: &str) -> Mistake {
     let (key, text) = problem.split_once(": ").unwrap_or(("", problem));
     let (text, advice) = text.split_once("; ").unwrap_or((text, "correct it, or leave it out for the default"));
     Mistake::new(key, text, advice)
@@ -131,7 +131,7 @@ mod tests {
             },
             "pid_namespace": "required",
             "seccomp": "required",
-            "limits": serde_json::to_value(Limits::default()).unwrap(),
+            "limits": serde_json::to_value(ProcessLimits::default()).unwrap(),
         });
         assert_eq!(serde_json::to_value(parse(given.clone()).unwrap()).unwrap(), given);
     }

@@ -5,10 +5,10 @@ use kairo_proto::v1::{ProcessCanceled, ProcessExited, ProcessProgress, ProcessSp
 use uuid::Uuid;
 
 use crate::{
-    plan::Asked,
-    progress::Progress,
-    protocol::{Exit, Outcome, Spec, Stream},
-    tail::Tail,
+    action_plan::RequestedProcess,
+    progress::OutputProgress,
+    protocol::{Exit, ExitOutcome, Spec, Stream},
+    tail::TextTail,
 };
 
 /// Longest reason in characters: one may quote what an agent wrote.
@@ -22,7 +22,7 @@ const ON_REQUEST: &str = "on request";
 
 /// The end of a process, or the reason why there was none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnding {
     /// It may not be run.
     Refused { reason: String },
     /// It never ran.
@@ -40,7 +40,7 @@ pub enum End {
     },
 }
 
-impl End {
+impl ProcessEnding {
     /// The end of a process that its agent has no room for.
     pub fn too_many(running: usize, limit: usize) -> Self {
         let reason = format!(
@@ -51,12 +51,12 @@ impl End {
     }
 
     /// The end of a process whose supervisor is gone.
-    pub fn lost_with(supervisor: &str) -> Self {
+    pub fn lost_with_supervisor(supervisor: &str) -> Self {
         Self::Lost { reason: format!("{supervisor} is gone, and the process it ran was killed with it; {HOW_FAR}") }
     }
 
     /// The end of a process of this supervisor that could not be written down in time.
-    pub fn unrecorded() -> Self {
+    pub fn unrecorded_end() -> Self {
         Self::Lost { reason: format!("nats was away for so long that its end could not be recorded; {HOW_FAR}") }
     }
 
@@ -69,14 +69,14 @@ impl End {
 /// The ends of what a process wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tails {
-    stdout: Tail,
-    stderr: Tail,
+    stdout: TextTail,
+    stderr: TextTail,
 }
 
 impl Tails {
     /// Keeps at most `max_bytes` of each stream.
     pub fn new(max_bytes: usize) -> Self {
-        Self { stdout: Tail::new(max_bytes), stderr: Tail::new(max_bytes) }
+        Self { stdout: TextTail::new(max_bytes), stderr: TextTail::new(max_bytes) }
     }
 
     pub fn push(&mut self, stream: Stream, text: &str) {
@@ -87,35 +87,41 @@ impl Tails {
     }
 
     pub fn stdout(&self) -> &str {
-        self.stdout.end()
+        self.stdout.as_str()
     }
 
     pub fn stderr(&self) -> &str {
-        self.stderr.end()
+        self.stderr.as_str()
     }
 }
 
 /// The id of the event that says a process exists.
 pub fn spawned_id(action: Uuid) -> Uuid {
-    ids::derived(action, "spawned")
+    ids::derive(action, "spawned")
 }
 
 /// The id of the event that says how a process ended.
 pub fn exited_id(action: Uuid) -> Uuid {
-    ids::derived(action, "exited")
+    ids::derive(action, "exited")
 }
 
 /// The id of the event that says a process was asked to end.
 pub fn canceled_id(action: Uuid) -> Uuid {
-    ids::derived(action, "canceled")
+    ids::derive(action, "canceled")
 }
 
 /// The id of what a process said of itself, counted from 0.
 pub fn progress_id(action: Uuid, number: u64) -> Uuid {
-    ids::derived(action, &format!("progress/{number}"))
+    ids::derive(action, &format!("progress/{number}"))
 }
 
-pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32, spec: &Spec) -> ProcessSpawned {
+pub fn spawned_body(
+    asked: &RequestedProcess,
+    decision_sequence: u64,
+    supervisor: &str,
+    pid: u32,
+    spec: &Spec,
+) -> ProcessSpawned {
     ProcessSpawned {
         process_id: ids::process_id(asked.action).to_string(),
         action_id: asked.action.to_string(),
@@ -123,14 +129,14 @@ pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32
         pid,
         program: spec.program.display().to_string(),
         arguments: spec.args.clone(),
-        background: asked.background(),
+        background: asked.is_background(),
         decision_sequence,
         tool: asked.tool.clone(),
         user: asked.user.clone(),
     }
 }
 
-pub fn progress(action: Uuid, supervisor: &str, progress: &Progress, tail: &str) -> ProcessProgress {
+pub fn progress_body(action: Uuid, supervisor: &str, progress: &OutputProgress, tail: &str) -> ProcessProgress {
     ProcessProgress {
         process_id: ids::process_id(action).to_string(),
         action_id: action.to_string(),
@@ -141,7 +147,7 @@ pub fn progress(action: Uuid, supervisor: &str, progress: &Progress, tail: &str)
     }
 }
 
-pub fn canceled(action: Uuid, supervisor: &str, by: Uuid, grace_ms: u64) -> ProcessCanceled {
+pub fn canceled_body(action: Uuid, supervisor: &str, by: Uuid, grace_ms: u64) -> ProcessCanceled {
     ProcessCanceled {
         process_id: ids::process_id(action).to_string(),
         action_id: action.to_string(),
@@ -152,13 +158,19 @@ pub fn canceled(action: Uuid, supervisor: &str, by: Uuid, grace_ms: u64) -> Proc
 }
 
 /// The end of a process that ran `program`, as far as it got that far.
-pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: String, end: End) -> ProcessExited {
+pub fn exited_body(
+    asked: &RequestedProcess,
+    decision_sequence: u64,
+    supervisor: &str,
+    program: String,
+    end: ProcessEnding,
+) -> ProcessExited {
     let exited = ProcessExited {
         process_id: ids::process_id(asked.action).to_string(),
         action_id: asked.action.to_string(),
         supervisor: supervisor.to_owned(),
         decision_sequence,
-        background: asked.background(),
+        background: asked.is_background(),
         program,
         tool: asked.tool.clone(),
         user: asked.user.clone(),
@@ -166,26 +178,26 @@ pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: 
     };
     let unseen = |outcome: &str, reason| ProcessExited {
         outcome: outcome.to_owned(),
-        reason: legible(reason),
+        reason: sanitize_reason(reason),
         usage: Some(ProcessUsage::default()),
         ..exited.clone()
     };
     match end {
-        End::Refused { reason } => unseen("refused", reason),
-        End::SpawnFailed { reason } => unseen("spawn_failed", reason),
-        End::Lost { reason } => unseen("supervisor_lost", reason),
-        End::Withdrawn => unseen("canceled", format!("it was stopped {ON_REQUEST} before its program ran")),
-        End::Seen { exit, tails, on_request } => ProcessExited {
-            outcome: exit.outcome.word().text(),
+        ProcessEnding::Refused { reason } => unseen("refused", reason),
+        ProcessEnding::SpawnFailed { reason } => unseen("spawn_failed", reason),
+        ProcessEnding::Lost { reason } => unseen("supervisor_lost", reason),
+        ProcessEnding::Withdrawn => unseen("canceled", format!("it was stopped {ON_REQUEST} before its program ran")),
+        ProcessEnding::Seen { exit, tails, on_request } => ProcessExited {
+            outcome: exit.outcome.to_process_outcome().text(),
             code: match exit.outcome {
-                Outcome::Exited { code } => Some(code),
+                ExitOutcome::Exited { code } => Some(code),
                 _ => None,
             },
             signal: match exit.outcome {
-                Outcome::Signaled { signal } => Some(signal),
+                ExitOutcome::Signaled { signal } => Some(signal),
                 _ => None,
             },
-            reason: legible(reason(&exit, on_request)),
+            reason: sanitize_reason(reason(&exit, on_request)),
             usage: Some(ProcessUsage {
                 wall_ms: exit.usage.wall_ms,
                 user_ms: exit.usage.user_ms,
@@ -203,12 +215,12 @@ pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: 
 
 fn reason(exit: &Exit, on_request: bool) -> String {
     let reason = match &exit.outcome {
-        Outcome::Exited { .. } | Outcome::Signaled { .. } => String::new(),
-        Outcome::TimedOut => format!("it was stopped at its time limit; {HOW_FAR}"),
-        Outcome::Canceled if on_request => format!("it was stopped {ON_REQUEST}; {HOW_FAR}"),
-        Outcome::Canceled => format!("it was stopped because its supervisor was told to stop; {HOW_FAR}"),
-        Outcome::SpawnFailed { reason } => reason.clone(),
-        Outcome::SupervisorLost => format!("its supervisor was frozen for so long that it was killed; {HOW_FAR}"),
+        ExitOutcome::Exited { .. } | ExitOutcome::Signaled { .. } => String::new(),
+        ExitOutcome::TimedOut => format!("it was stopped at its time limit; {HOW_FAR}"),
+        ExitOutcome::Canceled if on_request => format!("it was stopped {ON_REQUEST}; {HOW_FAR}"),
+        ExitOutcome::Canceled => format!("it was stopped because its supervisor was told to stop; {HOW_FAR}"),
+        ExitOutcome::SpawnFailed { reason } => reason.clone(),
+        ExitOutcome::SupervisorLost => format!("its supervisor was frozen for so long that it was killed; {HOW_FAR}"),
     };
     match exit.survivors {
         0 => reason,
@@ -217,7 +229,7 @@ fn reason(exit: &Exit, on_request: bool) -> String {
 }
 
 /// Of bounded length, and without NUL, which Postgres has not in text.
-fn legible(reason: String) -> String {
+fn sanitize_reason(reason: String) -> String {
     let characters = reason.chars().take(MAX_REASON_CHARS);
     characters.map(|character| if character == '\0' { char::REPLACEMENT_CHARACTER } else { character }).collect()
 }
@@ -225,10 +237,10 @@ fn legible(reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{OutputTotals, Usage};
+    use crate::protocol::{OutputTotals, ResourceUsage};
 
-    fn asked(tool: &str) -> Asked {
-        Asked {
+    fn asked(tool: &str) -> RequestedProcess {
+        RequestedProcess {
             user: None,
             action: Uuid::from_u128(1),
             tool: tool.to_owned(),
@@ -238,63 +250,63 @@ mod tests {
         }
     }
 
-    fn ended(end: End) -> ProcessExited {
-        exited(&asked("process.spawn"), 5, "s-2", "/bin/a".to_owned(), end)
+    fn ended(end: ProcessEnding) -> ProcessExited {
+        exited_body(&asked("process.spawn"), 5, "s-2", "/bin/a".to_owned(), end)
     }
 
-    fn seen(outcome: Outcome, on_request: bool) -> ProcessExited {
+    fn seen(outcome: ExitOutcome, on_request: bool) -> ProcessExited {
         let mut tails = Tails::new(3);
         tails.push(Stream::Stdout, "abcd");
         tails.push(Stream::Stderr, "e");
         let output = OutputTotals { stdout_bytes: 4, stderr_bytes: 1, discarded_bytes: 0 };
-        let usage = Usage { wall_ms: 7, ..Usage::default() };
-        ended(End::Seen { exit: Exit { outcome, usage, output, survivors: 0 }, tails, on_request })
+        let usage = ResourceUsage { wall_ms: 7, ..ResourceUsage::default() };
+        ended(ProcessEnding::Seen { exit: Exit { outcome, usage, output, survivors: 0 }, tails, on_request })
     }
 
     #[test]
     fn an_end_that_was_seen_says_all_there_is_to_say() {
-        let exited = seen(Outcome::Exited { code: 3 }, false);
+        let exited = seen(ExitOutcome::Exited { code: 3 }, false);
         assert_eq!((exited.outcome.as_str(), exited.code, exited.signal), ("exited", Some(3), None));
         assert_eq!((exited.stdout_tail.as_str(), exited.stderr_tail.as_str()), ("bcd", "e"));
         assert_eq!((exited.stdout_bytes, exited.stderr_bytes, exited.reason.as_str()), (4, 1, ""));
         assert_eq!(exited.usage.unwrap().wall_ms, 7);
-        let signaled = seen(Outcome::Signaled { signal: 9 }, false);
+        let signaled = seen(ExitOutcome::Signaled { signal: 9 }, false);
         assert_eq!((signaled.outcome.as_str(), signaled.code, signaled.signal), ("signaled", None, Some(9)));
     }
 
     #[test]
     fn an_end_says_what_it_is_the_end_of() {
-        let exited = ended(End::Refused { reason: "no".to_owned() });
+        let exited = ended(ProcessEnding::Refused { reason: "no".to_owned() });
         assert_eq!((exited.background, exited.tool.as_str()), (true, "process.spawn"));
         assert_eq!((exited.decision_sequence, exited.program.as_str()), (5, "/bin/a"));
     }
 
     #[test]
     fn whatever_was_not_the_process_s_own_end_has_a_reason() {
-        for outcome in [Outcome::TimedOut, Outcome::Canceled, Outcome::SupervisorLost] {
+        for outcome in [ExitOutcome::TimedOut, ExitOutcome::Canceled, ExitOutcome::SupervisorLost] {
             let exited = seen(outcome.clone(), false);
-            assert_eq!(exited.outcome_word(), outcome.word());
+            assert_eq!(exited.outcome_word(), outcome.to_process_outcome());
             assert!(!exited.reason.is_empty(), "{outcome:?}");
         }
-        let lost = ended(End::lost_with("s-1"));
+        let lost = ended(ProcessEnding::lost_with_supervisor("s-1"));
         assert_eq!((lost.outcome.as_str(), lost.supervisor.as_str()), ("supervisor_lost", "s-2"));
         assert!(lost.reason.starts_with("s-1 is gone"), "{}", lost.reason);
     }
 
     #[test]
     fn who_wanted_it_stopped_is_said() {
-        let on_request = [seen(Outcome::Canceled, true), ended(End::Withdrawn)];
+        let on_request = [seen(ExitOutcome::Canceled, true), ended(ProcessEnding::Withdrawn)];
         for exited in on_request {
             assert_eq!(exited.outcome, "canceled");
             assert!(exited.reason.contains(ON_REQUEST), "{}", exited.reason);
         }
-        assert!(!seen(Outcome::Canceled, false).reason.contains(ON_REQUEST));
-        assert_eq!(seen(Outcome::Exited { code: 0 }, true).reason, "", "it was faster");
+        assert!(!seen(ExitOutcome::Canceled, false).reason.contains(ON_REQUEST));
+        assert_eq!(seen(ExitOutcome::Exited { code: 0 }, true).reason, "", "it was faster");
     }
 
     #[test]
     fn a_reason_is_bounded_and_can_be_stored() {
-        let refused = ended(End::Refused { reason: "a\0".repeat(MAX_REASON_CHARS) });
+        let refused = ended(ProcessEnding::Refused { reason: "a\0".repeat(MAX_REASON_CHARS) });
         assert_eq!(refused.reason.chars().count(), MAX_REASON_CHARS);
         assert!(refused.reason.starts_with("a\u{FFFD}a"));
     }

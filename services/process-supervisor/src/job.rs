@@ -3,20 +3,20 @@
 use std::sync::{Mutex, PoisonError};
 
 use kairo_core::{
-    bus::{Bus, append::Outgoing},
+    bus::{Bus, append::OutgoingEvent},
     envelope::{Envelope, Origin},
     event_json::invocation_id,
     ids::Name,
     record::Record,
-    sharing::{Holder, places::Permit},
+    sharing::{QuotaHolder, permit_pool::Permit},
     subjects::{PROCESS_EXITED, PROCESS_SPAWNED, Service},
 };
 use uuid::Uuid;
 
 use crate::{
-    events::{self, End, exited_id, spawned_id},
-    ledgers::Target,
-    plan::Asked,
+    action_plan::RequestedProcess,
+    events::{self, ProcessEnding, exited_id, spawned_id},
+    ledgers::LedgerTarget,
     protocol::Spec,
 };
 
@@ -39,39 +39,45 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the user or agent whose share of the concurrent processes this one counts against.
-    pub fn holder(&self, asked: &Asked) -> Holder {
-        Holder::on_behalf(asked.user.as_deref(), self.agent.as_str())
+    pub fn holder(&self, asked: &RequestedProcess) -> QuotaHolder {
+        QuotaHolder::on_behalf(asked.user.as_deref(), self.agent.as_str())
     }
 
-    pub fn give_room(&mut self, room: Permit) {
+    pub fn give_permit(&mut self, room: Permit) {
         self.room = Mutex::new(Some(room));
     }
 
-    pub fn take_room(&self) -> Option<Permit> {
+    pub fn take_permit(&self) -> Option<Permit> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub fn target(&self, asked: &Asked) -> Target<'_> {
-        Target { agent: &self.agent, action: asked.action, after: self.since }
+    pub fn target(&self, asked: &RequestedProcess) -> LedgerTarget<'_> {
+        LedgerTarget { agent: &self.agent, action: asked.action, after: self.since }
     }
 
     /// That the process of an action exists.
-    pub fn spawned(&self, asked: &Asked, pid: u32, spec: &Spec) -> Outgoing {
+    pub fn spawned_event(&self, asked: &RequestedProcess, pid: u32, spec: &Spec) -> OutgoingEvent {
         let envelope = self.envelope(asked, spawned_id(asked.action), invocation_id(asked.action));
-        let body = events::spawned(asked, self.since, self.bus.instance.as_str(), pid, spec);
-        Outgoing::new(&PROCESS_SPAWNED, &self.agent, envelope, body)
+        let body = events::spawned_body(asked, self.since, self.bus.instance.as_str(), pid, spec);
+        OutgoingEvent::new(&PROCESS_SPAWNED, &self.agent, envelope, body)
     }
 
     /// Builds the event that ends the process of an action; it follows from the event `because`.
-    pub fn exited(&self, asked: &Asked, because: Uuid, program: String, end: End) -> Outgoing {
+    pub fn exited_event(
+        &self,
+        asked: &RequestedProcess,
+        because: Uuid,
+        program: String,
+        end: ProcessEnding,
+    ) -> OutgoingEvent {
         let envelope = self.envelope(asked, exited_id(asked.action), because);
-        let body = events::exited(asked, self.since, self.bus.instance.as_str(), program, end);
-        Outgoing::new(&PROCESS_EXITED, &self.agent, envelope, body)
+        let body = events::exited_body(asked, self.since, self.bus.instance.as_str(), program, end);
+        OutgoingEvent::new(&PROCESS_EXITED, &self.agent, envelope, body)
     }
 
-    fn envelope(&self, asked: &Asked, id: Uuid, because: Uuid) -> Envelope {
+    fn envelope(&self, asked: &RequestedProcess, id: Uuid, because: Uuid) -> Envelope {
         let cause = &self.invoke.envelope;
-        let envelope = cause.follow(id, Service::ProcessSupervisor, Origin::System, self.bus.now());
-        Envelope { causation_id: Some(because), ..envelope }.in_thread(&asked.thread_id)
+        let envelope = cause.follow_up(id, Service::ProcessSupervisor, Origin::System, self.bus.now());
+        Envelope { causation_id: Some(because), ..envelope }.with_thread(&asked.thread_id)
     }
 }

@@ -26,40 +26,44 @@ use tokio::{
     process::{Child, Command},
 };
 
-use self::orphans::{Known, Orphans};
+use self::orphans::{GuardRegistration, Orphans};
 pub use self::workplace::WorkplaceError;
-use crate::{clock, confinement::Enforced, guarded::GuardedError};
+use crate::{clock, confinement::KernelConfinement, guarded_process::GuardedError};
 
 /// Starts guards.
 pub trait Launch: Debug + Send + Sync {
     /// Makes sure that there is a folder of `agent` in `root` for its processes to start in.
-    fn workplace<'a>(&'a self, root: &'a Path, agent: &'a Name) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>>;
+    fn ensure_workplace<'a>(
+        &'a self,
+        root: &'a Path,
+        agent: &'a Name,
+    ) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>>;
 
     /// Starts a guard. What it is to run, it is told.
     ///
     /// # Errors
     /// When there is none; nothing of it is left then.
-    fn start(&self) -> Result<Launched, GuardedError>;
+    fn start(&self) -> Result<LaunchedGuard, GuardedError>;
 
     /// Returns the restrictions that the machine can enforce.
-    fn enforced(&self) -> Enforced;
+    fn kernel_confinement(&self) -> KernelConfinement;
 
     /// Returns the time of the clock by which supervisor and guards measure the age of a beat.
     fn now(&self) -> Duration;
 }
 
 /// A guard that was started.
-pub struct Launched {
+pub struct LaunchedGuard {
     /// The guard's input. When this is dropped, the guard kills what it guards.
     pub commands: Box<dyn AsyncWrite + Send + Unpin>,
     /// The guard's output.
     pub reports: Box<dyn AsyncRead + Send + Unpin>,
-    pub clear_up: ClearUp,
+    pub clear_up: GuardCleanup,
 }
 
 /// Sees to what is left of a guard after its last report; when that is done, nothing is. If it went without saying how
 /// its process ended, it is given the process group of that.
-pub type ClearUp = Box<dyn FnOnce(Option<u32>) -> BoxFuture<'static, ()> + Send>;
+pub type GuardCleanup = Box<dyn FnOnce(Option<u32>) -> BoxFuture<'static, ()> + Send>;
 
 /// Starts guards as processes of this machine.
 #[derive(Debug)]
@@ -71,13 +75,13 @@ pub struct Launcher {
 impl Default for Launcher {
     /// Guards of the running binary, also when a new version has taken its place.
     fn default() -> Self {
-        Self::of("/proc/self/exe")
+        Self::new("/proc/self/exe")
     }
 }
 
 impl Launcher {
     /// Guards of another binary: that of this crate, which `program` names.
-    pub fn of(program: impl AsRef<Path>) -> Self {
+    pub fn new(program: impl AsRef<Path>) -> Self {
         Self { program: program.as_ref().to_owned(), orphans: Arc::default() }
     }
 
@@ -88,18 +92,22 @@ impl Launcher {
     /// When the kernel refuses.
     pub fn adopting_orphans(mut self) -> nix::Result<Self> {
         let mut orphans = Orphans::default();
-        orphans.adopt()?;
+        orphans.become_subreaper()?;
         self.orphans = Arc::new(orphans);
         Ok(self)
     }
 }
 
 impl Launch for Launcher {
-    fn workplace<'a>(&'a self, root: &'a Path, agent: &'a Name) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>> {
+    fn ensure_workplace<'a>(
+        &'a self,
+        root: &'a Path,
+        agent: &'a Name,
+    ) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>> {
         workplace::prepare(root, agent).boxed()
     }
 
-    fn start(&self) -> Result<Launched, GuardedError> {
+    fn start(&self) -> Result<LaunchedGuard, GuardedError> {
         let start = |source| GuardedError::Start { program: self.program.display().to_string(), source };
         // Never `kill_on_drop`: it is the guard that kills, and it does so when the pipe closes.
         let mut command = Command::new(&self.program);
@@ -109,15 +117,15 @@ impl Launch for Launcher {
         let commands = guard.stdin.take().ok_or(GuardedError::Lost)?;
         let reports = guard.stdout.take().ok_or(GuardedError::Lost)?;
         let orphans = self.orphans.clone();
-        Ok(Launched {
+        Ok(LaunchedGuard {
             commands: Box::new(commands),
             reports: Box::new(reports),
-            clear_up: Box::new(move |lost| clear_up(guard, known, orphans, lost).boxed()),
+            clear_up: Box::new(move |lost| clean_up_guard(guard, known, orphans, lost).boxed()),
         })
     }
 
-    fn enforced(&self) -> Enforced {
-        Enforced::here(&self.program)
+    fn kernel_confinement(&self) -> KernelConfinement {
+        KernelConfinement::detect(&self.program)
     }
 
     fn now(&self) -> Duration {
@@ -125,7 +133,7 @@ impl Launch for Launcher {
     }
 }
 
-async fn clear_up(guard: Child, known: Known, orphans: Arc<Orphans>, lost: Option<u32>) {
+async fn clean_up_guard(guard: Child, known: GuardRegistration, orphans: Arc<Orphans>, lost: Option<u32>) {
     if let Some(group) = lost {
         kill_group(group);
     }

@@ -19,19 +19,19 @@
 //!
 //! * When the server comes back, invokes are redelivered at once, perhaps to a replica that is connected again before
 //!   the one that has the process. So nobody is given up for lost by a replica whose own connection is younger than
-//!   the ack wait ([`Contact::is_young`]); everybody alive is back by then.
+//!   the ack wait ([`ConnectionMonitor::is_young`]); everybody alive is back by then.
 //! * A supervisor that alone was cut off for longer than the ack wait is given up for lost while its process lives.
-//!   When it is back it looks for that, and then kills the process ([`Contact::reconnections`]). Until then the record
+//!   When it is back it looks for that, and then kills the process ([`ConnectionMonitor::reconnections`]). Until then the record
 //!   says more than is true in one point: not that the process is dead, but that nobody will hear from it. What rests
 //!   on it holds all the same: the process is never run twice, and its action is in doubt.
 
 use std::{sync::Arc, time::Duration};
 
-use kairo_core::bus::{Bus, BusConfig, contact::Contact};
+use kairo_core::bus::{Bus, BusConfig, connection_monitor::ConnectionMonitor};
 use tokio::time::MissedTickBehavior;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::guarded::Guards;
+use crate::guarded_process::GuardFleet;
 
 /// Returns the longest time that a guard waits for a beat, in milliseconds.
 pub fn lease_ms(limits: &BusConfig) -> u64 {
@@ -45,14 +45,14 @@ pub struct Lease {
 
 impl Lease {
     /// Gives `guards` four beats in each lease.
-    pub fn keep(bus: &Bus, guards: Arc<Guards>, contact: Contact) -> Self {
+    pub fn start(bus: &Bus, guards: Arc<GuardFleet>, contact: ConnectionMonitor) -> Self {
         let mut clock = tokio::time::interval(Duration::from_millis((lease_ms(&bus.limits) / 4).max(1)));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let beating = bus.spawn(async move {
             loop {
                 clock.tick().await;
-                guards.beat();
-                contact.look();
+                guards.send_heartbeat();
+                contact.refresh();
             }
         });
         Self { _beating: AbortOnDropHandle::new(beating) }

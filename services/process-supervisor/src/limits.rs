@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// request names none, the maximum applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Seconds from the start until a process is asked to end. Default 600.
     pub time_s: u64,
     /// Milliseconds between being asked to end and being killed. Default 2000.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub per_agent: usize,
 }
 
-impl Default for Limits {
+impl Default for ProcessLimits {
     fn default() -> Self {
         Self {
             time_s: 600,
@@ -59,7 +59,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ProcessLimits {
     /// Less address space than this starts no program.
     pub const MIN_MEMORY_BYTES: u64 = 16 << 20;
     /// Both tails go into one event, and from there as JSON, which may take six bytes for one,
@@ -115,33 +115,39 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Command, MAX_LINE_BYTES};
+    use crate::protocol::{GuardCommand, MAX_LINE_BYTES};
 
     #[test]
     fn the_defaults_are_sound() {
-        assert_eq!(Limits::default().problems(), Vec::<String>::new());
+        assert_eq!(ProcessLimits::default().problems(), Vec::<String>::new());
     }
 
     #[test]
     fn the_longest_input_fits_into_a_command() {
-        let text = "\u{1}".repeat(Limits::MAX_STDIN_BYTES as usize);
-        let command = serde_json::to_string(&Command::Write { text, close: true }).expect("JSON");
+        let text = "\u{1}".repeat(ProcessLimits::MAX_STDIN_BYTES as usize);
+        let command = serde_json::to_string(&GuardCommand::Write { text, close: true }).expect("JSON");
         assert!(command.len() <= MAX_LINE_BYTES, "{}", command.len());
     }
 
     #[test]
     fn keys_may_be_left_out_but_not_invented() {
-        let limits: Limits = serde_json::from_str(r#"{"time_s": 5}"#).expect("partial");
+        let limits: ProcessLimits = serde_json::from_str(r#"{"time_s": 5}"#).expect("partial");
         assert_eq!((limits.time_s, limits.concurrent), (5, 32));
-        let error = serde_json::from_str::<Limits>(r#"{"time": 5}"#).expect_err("unknown key");
+        let error = serde_json::from_str::<ProcessLimits>(r#"{"time": 5}"#).expect_err("unknown key");
         assert!(error.to_string().contains("unknown field `time`"));
     }
 
     #[test]
     fn all_problems_are_named_at_once() {
         let stdin_bytes = 1 << 20;
-        let limits =
-            Limits { time_s: 0, memory_bytes: 1, concurrent: 0, per_agent: 0, stdin_bytes, ..Limits::default() };
+        let limits = ProcessLimits {
+            time_s: 0,
+            memory_bytes: 1,
+            concurrent: 0,
+            per_agent: 0,
+            stdin_bytes,
+            ..ProcessLimits::default()
+        };
         let problems = limits.problems().join("\n");
         for key in
             ["limits.time_s", "limits.memory_bytes", "limits.concurrent", "limits.per_agent", "limits.stdin_bytes"]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::landlock::{Landlock, Mode};
-use crate::limits::Limits;
+pub use self::landlock::{ConfinementMode, Landlock};
+use crate::limits::ProcessLimits;
 use crate::protocol::{Bounds, Sockets, Spec};
 
 /// The programs that may run, their environment and their restrictions.
@@ -39,11 +39,11 @@ pub enum SystemCalls {
 }
 
 impl SystemCalls {
-    pub fn of(mode: Mode, available: bool) -> Self {
+    pub fn for_mode(mode: ConfinementMode, available: bool) -> Self {
         match (mode, available) {
-            (Mode::BestEffort | Mode::Required, true) => Self::Filtered,
-            (Mode::Required, false) => Self::Unavailable,
-            (Mode::Off, _) | (Mode::BestEffort, false) => Self::All,
+            (ConfinementMode::BestEffort | ConfinementMode::Required, true) => Self::Filtered,
+            (ConfinementMode::Required, false) => Self::Unavailable,
+            (ConfinementMode::Off, _) | (ConfinementMode::BestEffort, false) => Self::All,
         }
     }
 }
@@ -61,11 +61,11 @@ pub enum Pids {
 }
 
 impl Pids {
-    pub fn of(mode: Mode, available: bool) -> Self {
+    pub fn for_mode(mode: ConfinementMode, available: bool) -> Self {
         match (mode, available) {
-            (Mode::BestEffort | Mode::Required, true) => Self::Own,
-            (Mode::Required, false) => Self::Unavailable,
-            (Mode::Off, _) | (Mode::BestEffort, false) => Self::Shared,
+            (ConfinementMode::BestEffort | ConfinementMode::Required, true) => Self::Own,
+            (ConfinementMode::Required, false) => Self::Unavailable,
+            (ConfinementMode::Off, _) | (ConfinementMode::BestEffort, false) => Self::Shared,
         }
     }
 }
@@ -108,7 +108,7 @@ impl Program {
         }
     }
 
-    pub fn needs_consent(&self) -> bool {
+    pub fn needs_approval(&self) -> bool {
         matches!(self, Program::Described(program) if program.consent)
     }
 }
@@ -116,7 +116,7 @@ impl Program {
 /// The arguments of the tools `process.run` and `process.spawn`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct ProgramRequest {
     /// A name of the allow-list, not a path.
     pub program: String,
     #[serde(default)]
@@ -169,7 +169,13 @@ impl Policy {
     ///
     /// # Errors
     /// When the program is not allowed or its arguments are too many or too long.
-    pub fn admit(&self, request: Request, cwd: &Path, limits: &Limits, lease_ms: u64) -> Result<Spec, Refusal> {
+    pub fn admit(
+        &self,
+        request: ProgramRequest,
+        cwd: &Path,
+        limits: &ProcessLimits,
+        lease_ms: u64,
+    ) -> Result<Spec, Refusal> {
         let program = self.find(&request.program)?;
         check_arguments(&request.args, limits)?;
         if self.pids == Pids::Unavailable {
@@ -188,7 +194,7 @@ impl Policy {
             stdin: request.stdin,
             network_namespace: self.own_network
                 && self.pids == Pids::Own
-                && Sockets::of(access.as_ref()) == Sockets::None,
+                && Sockets::for_access(access.as_ref()) == Sockets::None,
             access,
             pid_namespace: self.pids == Pids::Own,
             seccomp: self.system_calls == SystemCalls::Filtered,
@@ -225,7 +231,7 @@ impl Policy {
     }
 }
 
-fn check_arguments(args: &[String], limits: &Limits) -> Result<(), Refusal> {
+fn check_arguments(args: &[String], limits: &ProcessLimits) -> Result<(), Refusal> {
     if args.len() > limits.arguments {
         return Err(Refusal::TooManyArguments { count: args.len(), max: limits.arguments });
     }
@@ -239,7 +245,7 @@ fn check_arguments(args: &[String], limits: &Limits) -> Result<(), Refusal> {
     }
 }
 
-fn bounds(request: &Request, limits: &Limits) -> Bounds {
+fn bounds(request: &ProgramRequest, limits: &ProcessLimits) -> Bounds {
     let max_time_ms = limits.time_ms();
     Bounds {
         time_ms: request.timeout_ms.unwrap_or(max_time_ms).min(max_time_ms),
@@ -267,12 +273,12 @@ mod tests {
         Policy { programs: serde_json::from_value(programs).expect("programs"), ..Policy::default() }
     }
 
-    fn request(arguments: serde_json::Value) -> Request {
+    fn request(arguments: serde_json::Value) -> ProgramRequest {
         serde_json::from_value(arguments).expect("a request")
     }
 
     fn admit(arguments: serde_json::Value) -> Result<Spec, Refusal> {
-        policy().admit(request(arguments), Path::new("/work"), &Limits::default(), 5_000)
+        policy().admit(request(arguments), Path::new("/work"), &ProcessLimits::default(), 5_000)
     }
 
     #[test]
@@ -301,7 +307,7 @@ mod tests {
     #[test]
     fn by_default_nothing_is_allowed() {
         let refusal =
-            Policy::default().admit(request(json!({"program": "echo"})), Path::new("/"), &Limits::default(), 1);
+            Policy::default().admit(request(json!({"program": "echo"})), Path::new("/"), &ProcessLimits::default(), 1);
         assert!(refusal.expect_err("refused").to_string().contains("allows no program"));
     }
 
@@ -333,10 +339,10 @@ mod tests {
         let spec = admit(json!({"program": "echo"})).expect("allowed");
         assert_eq!((spec.stdin, spec.access), (false, Landlock::default().access()));
 
-        let landlock = Landlock { mode: Mode::Required, write: vec!["/srv".into()], ..Landlock::default() };
+        let landlock = Landlock { mode: ConfinementMode::Required, write: vec!["/srv".into()], ..Landlock::default() };
         let policy = Policy { landlock, ..policy() };
         let request = request(json!({"program": "echo", "stdin": true}));
-        let limits = Limits { stdin_bytes: 7, ..Limits::default() };
+        let limits = ProcessLimits { stdin_bytes: 7, ..ProcessLimits::default() };
         let spec = policy.admit(request, Path::new("/work"), &limits, 1).expect("allowed");
         assert_eq!((spec.stdin, spec.bounds.stdin_bytes), (true, 7));
         let access = spec.access.expect("restricted");
@@ -346,15 +352,18 @@ mod tests {
     #[test]
     fn where_a_namespace_is_required_nothing_runs_without_one() {
         let spec = |mode, available| {
-            let policy = Policy { pids: Pids::of(mode, available), ..policy() };
+            let policy = Policy { pids: Pids::for_mode(mode, available), ..policy() };
             let request = request(json!({"program": "echo"}));
-            policy.admit(request, Path::new("/work"), &Limits::default(), 1).map(|spec| spec.pid_namespace)
+            policy.admit(request, Path::new("/work"), &ProcessLimits::default(), 1).map(|spec| spec.pid_namespace)
         };
-        for mode in [Mode::BestEffort, Mode::Required] {
+        for mode in [ConfinementMode::BestEffort, ConfinementMode::Required] {
             assert_eq!(spec(mode, true), Ok(true));
         }
-        assert_eq!((spec(Mode::Off, true), spec(Mode::BestEffort, false)), (Ok(false), Ok(false)));
-        assert_eq!(spec(Mode::Required, false), Err(Refusal::NoNamespace));
+        assert_eq!(
+            (spec(ConfinementMode::Off, true), spec(ConfinementMode::BestEffort, false)),
+            (Ok(false), Ok(false))
+        );
+        assert_eq!(spec(ConfinementMode::Required, false), Err(Refusal::NoNamespace));
     }
 
     #[test]
@@ -362,10 +371,10 @@ mod tests {
         let spec = |landlock: Landlock, pids, own_network| {
             let policy = Policy { landlock, pids, own_network, ..policy() };
             let request = request(json!({"program": "echo"}));
-            policy.admit(request, Path::new("/work"), &Limits::default(), 1).expect("allowed").network_namespace
+            policy.admit(request, Path::new("/work"), &ProcessLimits::default(), 1).expect("allowed").network_namespace
         };
         let connecting = Landlock { connect: vec![443], ..Landlock::default() };
-        let off = Landlock { mode: Mode::Off, ..Landlock::default() };
+        let off = Landlock { mode: ConfinementMode::Off, ..Landlock::default() };
         assert!(spec(Landlock::default(), Pids::Own, true));
         assert!(!spec(Landlock::default(), Pids::Own, false), "the machine does not allow it");
         assert!(!spec(Landlock::default(), Pids::Shared, true));
@@ -376,20 +385,24 @@ mod tests {
     #[test]
     fn where_a_filter_is_required_nothing_runs_without_one() {
         let spec = |mode, available| {
-            let policy = Policy { system_calls: SystemCalls::of(mode, available), ..policy() };
+            let policy = Policy { system_calls: SystemCalls::for_mode(mode, available), ..policy() };
             let request = request(json!({"program": "echo"}));
-            policy.admit(request, Path::new("/work"), &Limits::default(), 1).map(|spec| spec.seccomp)
+            policy.admit(request, Path::new("/work"), &ProcessLimits::default(), 1).map(|spec| spec.seccomp)
         };
-        for mode in [Mode::BestEffort, Mode::Required] {
+        for mode in [ConfinementMode::BestEffort, ConfinementMode::Required] {
             assert_eq!(spec(mode, true), Ok(true));
         }
-        assert_eq!((spec(Mode::Off, true), spec(Mode::BestEffort, false)), (Ok(false), Ok(false)));
-        assert_eq!(spec(Mode::Required, false), Err(Refusal::NoFilter));
+        assert_eq!(
+            (spec(ConfinementMode::Off, true), spec(ConfinementMode::BestEffort, false)),
+            (Ok(false), Ok(false))
+        );
+        assert_eq!(spec(ConfinementMode::Required, false), Err(Refusal::NoFilter));
     }
 
     #[test]
     fn a_misspelt_argument_is_an_error_and_not_a_default() {
-        let error = serde_json::from_value::<Request>(json!({"program": "echo", "timeout": 1})).expect_err("unknown");
+        let error =
+            serde_json::from_value::<ProgramRequest>(json!({"program": "echo", "timeout": 1})).expect_err("unknown");
         assert!(error.to_string().contains("unknown field `timeout`"));
     }
 

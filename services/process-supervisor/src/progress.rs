@@ -13,13 +13,13 @@ const MAX_MESSAGE_CHARS: usize = 200;
 
 /// The progress that a process reports.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct OutputProgress {
     /// 0 to 1; none where it does not know.
     pub fraction: Option<f64>,
     pub message: String,
 }
 
-impl Progress {
+impl OutputProgress {
     /// Reads a line without its end; `None` when it is no progress line.
     pub fn parse(line: &str) -> Option<Self> {
         if line.len() > MAX_LINE_BYTES {
@@ -38,10 +38,10 @@ fn fraction(how_far: &str) -> Option<Option<f64>> {
         return Some(None);
     }
     let fraction = match how_far.strip_suffix('%') {
-        Some(percent) => decimal(percent)? / 100.0,
+        Some(percent) => parse_decimal(percent)? / 100.0,
         None => {
             let (done, all) = how_far.split_once('/')?;
-            let (done, all) = (whole(done)?, whole(all)?);
+            let (done, all) = (parse_whole_number(done)?, parse_whole_number(all)?);
             (all > 0).then_some(done as f64 / all as f64)?
         }
     };
@@ -53,11 +53,11 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn whole(text: &str) -> Option<u64> {
+fn parse_whole_number(text: &str) -> Option<u64> {
     is_digits(text).then(|| text.parse().ok())?
 }
 
-fn decimal(text: &str) -> Option<f64> {
+fn parse_decimal(text: &str) -> Option<f64> {
     let well_formed = match text.split_once('.') {
         Some((before, after)) => is_digits(before) && is_digits(after),
         None => is_digits(text),
@@ -67,16 +67,16 @@ fn decimal(text: &str) -> Option<f64> {
 
 /// Takes the progress lines out of one stream, as it comes in pieces.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct ProgressFilter {
     /// The beginning of a line that could still become a progress line. Nothing else is held back.
     held: String,
     mid_line: bool,
     taken_bytes: u64,
 }
 
-impl Lines {
+impl ProgressFilter {
     /// Returns the output in the held-back text and in `text`; progress is added to `found`.
-    pub fn push(&mut self, text: &str, found: &mut Vec<Progress>) -> String {
+    pub fn push(&mut self, text: &str, found: &mut Vec<OutputProgress>) -> String {
         let mut output = String::with_capacity(text.len());
         for piece in text.split_inclusive('\n') {
             if self.mid_line || (self.held.is_empty() && !piece.starts_with(':')) {
@@ -96,13 +96,13 @@ impl Lines {
     }
 
     /// Bytes of the progress lines so far, which are no output.
-    pub fn taken_bytes(&self) -> u64 {
+    pub fn removed_bytes(&self) -> u64 {
         self.taken_bytes
     }
 
-    fn settle(&mut self, output: &mut String, found: &mut Vec<Progress>) {
+    fn settle(&mut self, output: &mut String, found: &mut Vec<OutputProgress>) {
         match self.held.strip_suffix('\n') {
-            Some(line) => match Progress::parse(line.strip_suffix('\r').unwrap_or(line)) {
+            Some(line) => match OutputProgress::parse(line.strip_suffix('\r').unwrap_or(line)) {
                 Some(progress) => {
                     self.taken_bytes += self.held.len() as u64;
                     self.held.clear();
@@ -135,7 +135,7 @@ pub struct Pace {
     interval: Duration,
     not_before: Duration,
     numbered: u64,
-    pending: Option<(u64, Progress)>,
+    pending: Option<(u64, OutputProgress)>,
 }
 
 impl Pace {
@@ -144,24 +144,24 @@ impl Pace {
     }
 
     /// Something newer than what may be pending.
-    pub fn push(&mut self, progress: Progress) {
+    pub fn push(&mut self, progress: OutputProgress) {
         self.pending = Some((self.numbered, progress));
         self.numbered += 1;
     }
 
     /// Puts back progress that was taken and did not arrive; dropped if there is newer progress.
-    pub fn put_back(&mut self, number: u64, progress: Progress) {
+    pub fn put_back(&mut self, number: u64, progress: OutputProgress) {
         self.pending.get_or_insert((number, progress));
     }
 
     /// Returns the progress that may go out at `now`, with its number, unique within the process.
-    pub fn due(&mut self, now: Duration) -> Option<(u64, Progress)> {
+    pub fn take_due(&mut self, now: Duration) -> Option<(u64, OutputProgress)> {
         let due = self.pending.take_if(|_| now >= self.not_before)?;
         self.not_before = now + self.interval;
         Some(due)
     }
 
-    /// Returns the time from which on [`Pace::due`] has the pending progress, if there is any.
+    /// Returns the time from which on [`Pace::take_due`] has the pending progress, if there is any.
     pub fn deadline(&self) -> Option<Duration> {
         self.pending.as_ref().map(|_| self.not_before)
     }
@@ -172,11 +172,11 @@ mod tests {
     use super::*;
 
     fn fraction_of(line: &str) -> Option<f64> {
-        Progress::parse(line).unwrap_or_else(|| panic!("{line:?} is a progress line")).fraction
+        OutputProgress::parse(line).unwrap_or_else(|| panic!("{line:?} is a progress line")).fraction
     }
 
-    fn read(pieces: &[&str]) -> (String, Vec<Progress>) {
-        let (mut lines, mut found, mut output) = (Lines::default(), Vec::new(), String::new());
+    fn read(pieces: &[&str]) -> (String, Vec<OutputProgress>) {
+        let (mut lines, mut found, mut output) = (ProgressFilter::default(), Vec::new(), String::new());
         for piece in pieces {
             output.push_str(&lines.push(piece, &mut found));
         }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_message_is_free_text_of_bounded_length() {
-        let message = |line: &str| Progress::parse(line).unwrap().message;
+        let message = |line: &str| OutputProgress::parse(line).unwrap().message;
         assert_eq!(message("::progress 1% 第 3 章  of 5 "), "第 3 章  of 5");
         assert_eq!(message("::progress -"), "");
         assert_eq!(message(&format!("::progress - {}", "界".repeat(300))).chars().count(), 200);
@@ -252,7 +252,7 @@ mod tests {
             &long,
         ];
         for line in malformed {
-            assert_eq!(Progress::parse(line), None, "{line:?}");
+            assert_eq!(OutputProgress::parse(line), None, "{line:?}");
             let text = format!("{line}\n::progress 1%\nafter\n");
             let (output, found) = read(&[&text]);
             assert_eq!((output, found.len()), (format!("{line}\nafter\n"), 1), "{line:?}");
@@ -276,26 +276,26 @@ mod tests {
 
     #[test]
     fn only_what_could_still_become_one_is_held_back() {
-        let held = |text: &str| Lines::default().push(text, &mut Vec::new()).len() < text.len();
+        let held = |text: &str| ProgressFilter::default().push(text, &mut Vec::new()).len() < text.len();
         for waiting in [":", "::progress", "::progress ", "::progress 4", "::progress 42% of", "x\n::pro"] {
             assert!(held(waiting), "{waiting:?}");
         }
         let long = format!("::progress 1% {}", "x".repeat(1_024));
         for passing in ["", "prompt> ", ": ", "::p ", "x::progress 1", "::progress fast ", "::progress 1%\nx", &long] {
             let whole = passing.replace("::progress 1%\n", "");
-            assert_eq!(Lines::default().push(passing, &mut Vec::new()), whole, "{passing:?}");
+            assert_eq!(ProgressFilter::default().push(passing, &mut Vec::new()), whole, "{passing:?}");
         }
     }
 
     #[test]
     fn what_is_taken_out_is_counted() {
-        let mut lines = Lines::default();
+        let mut lines = ProgressFilter::default();
         lines.push("a\n::progress 1%\r\nb\n::progress x\n", &mut Vec::new());
-        assert_eq!(lines.taken_bytes(), "::progress 1%\r\n".len() as u64);
+        assert_eq!(lines.removed_bytes(), "::progress 1%\r\n".len() as u64);
     }
 
-    fn at(percent: u32) -> Progress {
-        Progress { fraction: Some(f64::from(percent) / 100.0), message: String::new() }
+    fn at(percent: u32) -> OutputProgress {
+        OutputProgress { fraction: Some(f64::from(percent) / 100.0), message: String::new() }
     }
 
     fn ms(milliseconds: u64) -> Duration {
@@ -305,29 +305,29 @@ mod tests {
     #[test]
     fn the_newest_goes_out_once_an_interval_and_the_last_is_not_lost() {
         let mut pace = Pace::new(ms(1_000));
-        assert_eq!((pace.due(ms(0)), pace.deadline()), (None, None));
+        assert_eq!((pace.take_due(ms(0)), pace.deadline()), (None, None));
         pace.push(at(1));
-        assert_eq!(pace.due(ms(10)), Some((0, at(1))));
+        assert_eq!(pace.take_due(ms(10)), Some((0, at(1))));
         pace.push(at(2));
         pace.push(at(3));
-        assert_eq!(pace.due(ms(1_009)), None);
+        assert_eq!(pace.take_due(ms(1_009)), None);
         assert_eq!(pace.deadline(), Some(ms(1_010)));
-        assert_eq!(pace.due(ms(1_010)), Some((2, at(3))));
+        assert_eq!(pace.take_due(ms(1_010)), Some((2, at(3))));
         assert_eq!(pace.deadline(), None);
         pace.push(at(4));
-        assert_eq!(pace.due(ms(9_000)), Some((3, at(4))), "after a pause at once");
+        assert_eq!(pace.take_due(ms(9_000)), Some((3, at(4))), "after a pause at once");
     }
 
     #[test]
     fn what_did_not_arrive_goes_out_again_as_the_same_unless_there_is_something_newer() {
         let mut pace = Pace::new(ms(1_000));
         pace.push(at(1));
-        let (number, progress) = pace.due(ms(0)).unwrap();
+        let (number, progress) = pace.take_due(ms(0)).unwrap();
         pace.put_back(number, progress);
-        assert_eq!(pace.due(ms(999)), None);
-        assert_eq!(pace.due(ms(1_000)), Some((0, at(1))));
+        assert_eq!(pace.take_due(ms(999)), None);
+        assert_eq!(pace.take_due(ms(1_000)), Some((0, at(1))));
         pace.push(at(2));
         pace.put_back(0, at(1));
-        assert_eq!(pace.due(ms(2_000)), Some((1, at(2))));
+        assert_eq!(pace.take_due(ms(2_000)), Some((1, at(2))));
     }
 }

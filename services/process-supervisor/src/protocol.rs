@@ -25,7 +25,7 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// The whole environment: nothing is inherited.
     pub env: BTreeMap<String, String>,
-    /// True if standard input is a pipe that [`Command::Write`] writes to; else it is empty.
+    /// True if standard input is a pipe that [`GuardCommand::Write`] writes to; else it is empty.
     pub stdin: bool,
     /// The files and ports that the program may reach; without this, all that its user may.
     pub access: Option<Access>,
@@ -70,7 +70,7 @@ pub enum Sockets {
 
 impl Sockets {
     /// Of a program that may reach this much.
-    pub fn of(access: Option<&Access>) -> Self {
+    pub fn for_access(access: Option<&Access>) -> Self {
         match access {
             None => Self::Any,
             Some(access) if access.connect.is_empty() && access.listen.is_empty() => Self::None,
@@ -105,7 +105,7 @@ pub struct Bounds {
 /// From the supervisor to the guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "snake_case")]
-pub enum Command {
+pub enum GuardCommand {
     /// Always first: make the process, but do not let it run its program.
     Prepare { spec: Box<Spec> },
     /// The gate: run the program.
@@ -131,7 +131,7 @@ pub enum Report {
     /// The program runs.
     Started,
     Output(Output),
-    /// This much of what [`Command::Write`] brought has reached the program's standard input.
+    /// This much of what [`GuardCommand::Write`] brought has reached the program's standard input.
     InputTaken {
         bytes: usize,
     },
@@ -186,8 +186,8 @@ pub enum Signal {
 /// The end of a process and of all its descendants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    pub outcome: Outcome,
-    pub usage: Usage,
+    pub outcome: ExitOutcome,
+    pub usage: ResourceUsage,
     pub output: OutputTotals,
     /// Descendants that were still not dead when the guard gave up, which happens only when the
     /// kernel holds them (a hanging file system).
@@ -197,7 +197,7 @@ pub struct Exit {
 /// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ExitOutcome {
     Exited {
         code: i32,
     },
@@ -214,23 +214,23 @@ pub enum Outcome {
     SupervisorLost,
 }
 
-impl Outcome {
+impl ExitOutcome {
     /// As events say it.
-    pub fn word(&self) -> ProcessOutcome {
+    pub fn to_process_outcome(&self) -> ProcessOutcome {
         match self {
-            Outcome::Exited { .. } => ProcessOutcome::Exited,
-            Outcome::Signaled { .. } => ProcessOutcome::Signaled,
-            Outcome::TimedOut => ProcessOutcome::TimedOut,
-            Outcome::Canceled => ProcessOutcome::Canceled,
-            Outcome::SpawnFailed { .. } => ProcessOutcome::SpawnFailed,
-            Outcome::SupervisorLost => ProcessOutcome::SupervisorLost,
+            ExitOutcome::Exited { .. } => ProcessOutcome::Exited,
+            ExitOutcome::Signaled { .. } => ProcessOutcome::Signaled,
+            ExitOutcome::TimedOut => ProcessOutcome::TimedOut,
+            ExitOutcome::Canceled => ProcessOutcome::Canceled,
+            ExitOutcome::SpawnFailed { .. } => ProcessOutcome::SpawnFailed,
+            ExitOutcome::SupervisorLost => ProcessOutcome::SupervisorLost,
         }
     }
 }
 
 /// Resources used by the process and all its descendants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ResourceUsage {
     pub wall_ms: u64,
     pub user_ms: u64,
     pub system_ms: u64,

@@ -10,10 +10,10 @@ use futures::future::join_all;
 use kairo_core::{
     bus::{
         Bus, BusError,
-        consume::{Delivery, Failure, Handler, Settled, backoff},
-        contact::Contact,
-        ledger::Entered,
-        liveness::Liveness,
+        connection_monitor::ConnectionMonitor,
+        consume::{Delivery, DeliveryOutcome, Handler, HandlerFailure, backoff_delay},
+        ledger::LedgerOutcome,
+        liveness::ActionLiveness,
     },
     decider::Decider,
     envelope::Envelope,
@@ -27,21 +27,21 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use crate::{
+    action_plan::{ActionDecider, ActionHistory, Disposition, ProcessFact, RequestedProcess, requested_processes},
     config::SupervisorConfig,
-    events::{End, spawned_id},
-    guarded::{Guarded, Guards},
+    events::{ProcessEnding, spawned_id},
+    guarded_process::{GuardFleet, GuardedProcess},
     job::Job,
     lease::lease_ms,
     ledgers::Ledgers,
-    live::Live,
-    plan::{Actions, Asked, Disposition, Fact, Known, asked},
-    policy::{Policy, Request},
-    process::Process,
+    live_output::LivePublisher,
+    policy::{Policy, ProgramRequest},
+    process_room::Room,
+    process_run,
     protocol::Spec,
-    registry::{Registered, Registry},
-    requests::Requests,
-    room::Room,
-    running,
+    registry::{Registry, RegistryEntry},
+    request_handler::RequestHandler,
+    running_process::RunningProcess,
 };
 
 /// Invokes worked on at once that are told apart; far above the bus's concurrency.
@@ -53,9 +53,9 @@ pub struct Supervisor {
     bus: Bus,
     config: SupervisorConfig,
     policy: Policy,
-    guards: Arc<Guards>,
-    contact: Contact,
-    liveness: Liveness,
+    guards: Arc<GuardFleet>,
+    contact: ConnectionMonitor,
+    liveness: ActionLiveness,
     ledgers: Arc<Ledgers>,
     registry: Arc<Registry>,
     room: Room,
@@ -69,16 +69,16 @@ pub struct Supervisor {
 }
 
 impl Handler for Supervisor {
-    async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
+    async fn handle(&self, delivery: &Delivery) -> Result<DeliveryOutcome, HandlerFailure> {
         let Body::ToolInvoke(invoke) = &delivery.record.body else {
-            return Err(Failure::Permanent(format!("nothing to do for a {}", delivery.record.body.type_name())));
+            return Err(HandlerFailure::Permanent(format!("nothing to do for a {}", delivery.record.body.type_name())));
         };
-        let asked = asked(invoke);
+        let asked = requested_processes(invoke);
         if asked.is_empty() {
-            return Ok(Settled::Done);
+            return Ok(DeliveryOutcome::Done);
         }
-        let Some((_, agent)) = subjects::route(&delivery.record.subject) else {
-            return Err(Failure::Permanent("subject names no agent".to_owned()));
+        let Some((_, agent)) = subjects::find_route(&delivery.record.subject) else {
+            return Err(HandlerFailure::Permanent("subject names no agent".to_owned()));
         };
         let _handling = self.handling.token();
         let slot = self.at_work.get(&delivery.record.envelope.id);
@@ -86,17 +86,22 @@ impl Handler for Supervisor {
         let mut job = Job::new(agent, &delivery.record, invoke.decision_sequence, &self.bus);
         let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
         // Only an invoke that was delivered before can have been begun.
-        let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
-        let begins = |action: Uuid| Actions::decide(&known, &action, job.invoke.envelope.time) == Disposition::Begin;
+        let known = if delivery.is_redelivered() {
+            self.load_action_history(&job, &actions).await?
+        } else {
+            ActionHistory::default()
+        };
+        let begins =
+            |action: Uuid| ActionDecider::decide(&known, &action, job.invoke.envelope.time) == Disposition::Begin;
         if let Some(first) = asked.iter().find(|asked| begins(asked.action)) {
-            let Some(room) = self.room.for_first(&job.holder(first)).await else {
-                return Ok(Settled::Later(Duration::ZERO));
+            let Some(room) = self.room.wait_for_first(&job.holder(first)).await else {
+                return Ok(DeliveryOutcome::Later(Duration::ZERO));
             };
-            job.give_room(room);
+            job.give_permit(room);
         }
         // All to their end, whatever becomes of one: to drop a process is to kill it.
-        let settled = join_all(asked.iter().map(|asked| self.carry_out(&job, asked, known.clone()))).await;
-        settled.into_iter().try_fold(Settled::Done, |all, one| Ok(all.and(one?)))
+        let settled = join_all(asked.iter().map(|asked| self.settle_action(&job, asked, known.clone()))).await;
+        settled.into_iter().try_fold(DeliveryOutcome::Done, |all, one| Ok(all.combine(one?)))
     }
 }
 
@@ -105,9 +110,9 @@ impl Supervisor {
         bus: &Bus,
         config: SupervisorConfig,
         policy: Policy,
-        guards: Arc<Guards>,
-        contact: Contact,
-        liveness: Liveness,
+        guards: Arc<GuardFleet>,
+        contact: ConnectionMonitor,
+        liveness: ActionLiveness,
         shutdown: CancellationToken,
     ) -> Self {
         // As long as anything that is tried again waits at most.
@@ -130,7 +135,7 @@ impl Supervisor {
     }
 
     /// Has metrics say how many processes run here, and may.
-    pub fn observe(&self) {
+    pub fn register_metrics(&self) {
         let registry = self.registry.clone();
         self.bus.metrics.observe(&PROCESSES_RUNNING, move |say| say(registry.count() as f64, &[]));
         let concurrent = self.config.limits.concurrent;
@@ -138,8 +143,8 @@ impl Supervisor {
     }
 
     /// Builds the handler of requests and orders for the processes that run here.
-    pub fn requests(&self) -> Requests {
-        Requests {
+    pub fn request_handler(&self) -> RequestHandler {
+        RequestHandler {
             bus: self.bus.clone(),
             registry: self.registry.clone(),
             ledgers: self.ledgers.clone(),
@@ -162,26 +167,26 @@ impl Supervisor {
     }
 
     /// Collects the facts that the log and other supervisors have on these actions now.
-    async fn known(&self, job: &Job<'_>, actions: &[Uuid]) -> Result<Known, BusError> {
+    async fn load_action_history(&self, job: &Job<'_>, actions: &[Uuid]) -> Result<ActionHistory, BusError> {
         let Ledgers { canceled, spawned, exited, .. } = &*self.ledgers;
         // First, so that what was canceled and is not spawned will never run: whoever spawns it now will find it so.
-        let canceled = canceled.entries(&job.agent, job.since, actions).await?;
-        let decided = self.ledgers.decided(&job.agent, job.since, actions).await?;
-        let spawned = spawned.entries(&job.agent, job.since, actions).await?;
-        let exited = exited.entries(&job.agent, job.since, actions).await?;
-        let mut known = Known::default();
+        let canceled = canceled.entries_about(&job.agent, job.since, actions).await?;
+        let decided = self.ledgers.find_decided_stops(&job.agent, job.since, actions).await?;
+        let spawned = spawned.entries_about(&job.agent, job.since, actions).await?;
+        let exited = exited.entries_about(&job.agent, job.since, actions).await?;
+        let mut known = ActionHistory::default();
         let canceled = canceled.into_keys().chain(decided);
-        canceled.for_each(|action| Actions::apply(&mut known, &Fact::Canceled(action)));
+        canceled.for_each(|action| ActionDecider::apply(&mut known, &ProcessFact::Canceled(action)));
         for (action, entry) in spawned {
             // Ours are not at work: whoever asks is the only one to work on this invoke here.
             let ours = entry.by == self.bus.instance.as_str();
             let held = !ours && self.liveness.is_held(&self.bus, &entry.by, action).await;
-            Actions::apply(&mut known, &Fact::Spawned { action, supervisor: entry.by });
+            ActionDecider::apply(&mut known, &ProcessFact::Spawned { action, supervisor: entry.by });
             if held {
-                Actions::apply(&mut known, &Fact::Held(action));
+                ActionDecider::apply(&mut known, &ProcessFact::Held(action));
             }
         }
-        exited.into_keys().for_each(|action| Actions::apply(&mut known, &Fact::Exited(action)));
+        exited.into_keys().for_each(|action| ActionDecider::apply(&mut known, &ProcessFact::Exited(action)));
         Ok(known)
     }
 
@@ -190,99 +195,121 @@ impl Supervisor {
     }
 
     /// Sees to it that an action's process has an end in the log.
-    async fn carry_out<'a>(&'a self, job: &Job<'a>, asked: &Asked, mut known: Known) -> Result<Settled, Failure> {
+    async fn settle_action<'a>(
+        &'a self,
+        job: &Job<'a>,
+        asked: &RequestedProcess,
+        mut known: ActionHistory,
+    ) -> Result<DeliveryOutcome, HandlerFailure> {
         for _ in 0..RACES {
-            match Actions::decide(&known, &asked.action, job.invoke.envelope.time) {
-                Disposition::Leave => return Ok(Settled::Done),
-                Disposition::Wait => return Ok(Settled::Later(self.another_look())),
+            match ActionDecider::decide(&known, &asked.action, job.invoke.envelope.time) {
+                Disposition::Leave => return Ok(DeliveryOutcome::Done),
+                Disposition::Wait => return Ok(DeliveryOutcome::Later(self.retry_delay())),
                 Disposition::Lost { supervisor } => {
                     let ours = supervisor == self.bus.instance.as_str();
-                    let end = if ours { End::unrecorded() } else { End::lost_with(&supervisor) };
+                    let end = if ours {
+                        ProcessEnding::unrecorded_end()
+                    } else {
+                        ProcessEnding::lost_with_supervisor(&supervisor)
+                    };
                     // Of what cannot be read any more, the end can be told all the same.
-                    let begun = self.ledgers.begun(job.target(asked)).await.ok().flatten();
+                    let begun = self.ledgers.find_spawned(job.target(asked)).await.ok().flatten();
                     let program = begun.map(|begun| begun.spawned.program).unwrap_or_default();
-                    self.report(job, asked, spawned_id(asked.action), program, end).await?;
-                    return Ok(Settled::Done);
+                    self.record_end(job, asked, spawned_id(asked.action), program, end).await?;
+                    return Ok(DeliveryOutcome::Done);
                 }
                 Disposition::Withdraw => {
-                    self.report(job, asked, invocation_id(asked.action), String::new(), End::Withdrawn).await?;
-                    return Ok(Settled::Done);
+                    self.record_end(job, asked, invocation_id(asked.action), String::new(), ProcessEnding::Withdrawn)
+                        .await?;
+                    return Ok(DeliveryOutcome::Done);
                 }
                 Disposition::Begin => match self.begin(job, asked).await? {
                     Some(settled) => return Ok(settled),
-                    None => known = self.known(job, &[asked.action]).await?,
+                    None => known = self.load_action_history(job, &[asked.action]).await?,
                 },
             }
         }
-        Err(Failure::Transient("the ledger moved on again and again".to_owned()))
+        Err(HandlerFailure::Transient("the ledger moved on again and again".to_owned()))
     }
 
     /// Returns the time until another look at an action that another supervisor has.
-    fn another_look(&self) -> Duration {
-        match self.ack_wait().saturating_sub(self.contact.unbroken()) {
+    fn retry_delay(&self) -> Duration {
+        match self.ack_wait().saturating_sub(self.contact.uptime()) {
             Duration::ZERO => self.ack_wait(),
             young => young,
         }
     }
 
     /// Runs the process, from admission to its end; `None` when somebody else was faster.
-    async fn begin<'a>(&'a self, job: &Job<'a>, asked: &Asked) -> Result<Option<Settled>, Failure> {
+    async fn begin<'a>(
+        &'a self,
+        job: &Job<'a>,
+        asked: &RequestedProcess,
+    ) -> Result<Option<DeliveryOutcome>, HandlerFailure> {
         let _held = self.liveness.hold(asked.action);
-        let room = match job.take_room() {
+        let room = match job.take_permit() {
             Some(room) => Some(room),
-            None => self.room.for_more(&job.holder(asked)).await,
+            None => self.room.wait_for_more(&job.holder(asked)).await,
         };
         let Some(_room) = room else {
             // Nothing was begun: for another replica, at once.
-            return Ok(Some(Settled::Later(Duration::ZERO)));
+            return Ok(Some(DeliveryOutcome::Later(Duration::ZERO)));
         };
         let per_agent = self.config.limits.per_agent;
-        let prepared = match self.ledgers.crowded(job.target(asked), asked.others_after, per_agent).await? {
+        let prepared = match self.ledgers.find_crowding(job.target(asked), asked.others_after, per_agent).await? {
             Some(end) => Err(end),
             None => self.prepare(job, asked).await,
         };
         let (spec, guarded) = match prepared {
             Ok(prepared) => prepared,
             Err(end) => {
-                self.report(job, asked, invocation_id(asked.action), String::new(), end).await?;
-                return Ok(Some(Settled::Done));
+                self.record_end(job, asked, invocation_id(asked.action), String::new(), end).await?;
+                return Ok(Some(DeliveryOutcome::Done));
             }
         };
-        let spawned = job.spawned(asked, guarded.pid(), &spec);
+        let spawned = job.spawned_event(asked, guarded.pid(), &spec);
         // Before it is in the log: whoever reads there that it is here shall find it here.
         let Some(process) = self.register(job, asked, &guarded, spawned.envelope.clone()) else { return Ok(None) };
-        let sequence = match self.ledgers.spawned.enter(&job.agent, job.since, &spawned).await? {
-            Entered::Written { sequence } => sequence,
+        let sequence = match self.ledgers.spawned.record_once(&job.agent, job.since, &spawned).await? {
+            LedgerOutcome::Written { sequence } => sequence,
             // The process at the gate is dropped, and never runs its program.
-            Entered::Already(_) => return Ok(None),
+            LedgerOutcome::Already(_) => return Ok(None),
         };
         let end = match self.ledgers.obstacle(job.target(asked), asked.others_after, sequence, per_agent).await? {
             Some(end) => {
                 drop(guarded);
                 end
             }
-            None => running::run(&self.bus, guarded, &process, self.stopping(job, asked)).await,
+            None => process_run::run(&self.bus, guarded, &process, self.wait_for_stop(job, asked)).await,
         };
         let program = spec.program.display().to_string();
-        self.report(job, asked, spawned_id(asked.action), program, end).await?;
-        Ok(Some(Settled::Done))
+        self.record_end(job, asked, spawned_id(asked.action), program, end).await?;
+        Ok(Some(DeliveryOutcome::Done))
     }
 
-    fn register(&self, job: &Job<'_>, asked: &Asked, guarded: &Guarded, cause: Envelope) -> Option<Registered> {
+    fn register(
+        &self,
+        job: &Job<'_>,
+        asked: &RequestedProcess,
+        guarded: &GuardedProcess,
+        cause: Envelope,
+    ) -> Option<RegistryEntry> {
         let tail_bytes = self.config.limits.tail_bytes;
-        let live =
-            self.config.live_output.then(|| Live::new(&self.bus, &job.agent, asked.action, cause.clone(), tail_bytes));
-        let process = Process::new(&job.agent, asked.action, cause, live, guarded.control(), tail_bytes);
+        let live = self
+            .config
+            .live_output
+            .then(|| LivePublisher::new(&self.bus, &job.agent, asked.action, cause.clone(), tail_bytes));
+        let process = RunningProcess::new(&job.agent, asked.action, cause, live, guarded.control(), tail_bytes);
         self.registry.register(process)
     }
 
     /// A process at its gate, or why there is none.
-    async fn prepare(&self, job: &Job<'_>, asked: &Asked) -> Result<(Spec, Guarded), End> {
-        let refused = |reason| End::Refused { reason };
+    async fn prepare(&self, job: &Job<'_>, asked: &RequestedProcess) -> Result<(Spec, GuardedProcess), ProcessEnding> {
+        let refused = |reason| ProcessEnding::Refused { reason };
         if let Some(reason) = asked.unknown_tool() {
             return Err(refused(reason));
         }
-        let request: Request = serde_json::from_str(&asked.arguments)
+        let request: ProgramRequest = serde_json::from_str(&asked.arguments)
             .map_err(|error| refused(format!("the arguments do not fit the tool's schema: {error}")))?;
         if let Some(reason) = asked.misplaced_stdin(request.stdin) {
             return Err(refused(reason));
@@ -293,29 +320,29 @@ impl Supervisor {
             .policy
             .admit(request, &cwd, &self.config.limits, lease_ms)
             .map_err(|refusal| refused(refusal.to_string()))?;
-        let failed = |reason| End::SpawnFailed { reason };
-        let workplace = self.guards.workplace(&self.config.work_dir, &job.agent).await;
+        let failed = |reason| ProcessEnding::SpawnFailed { reason };
+        let workplace = self.guards.ensure_workplace(&self.config.work_dir, &job.agent).await;
         workplace.map_err(|error| failed(error.to_string()))?;
         let guarded = self.guards.prepare(spec.clone()).await.map_err(|error| failed(error.to_string()))?;
         Ok((spec, guarded))
     }
 
     /// Writes how the process ended, unless that is in the log.
-    async fn report(
+    async fn record_end(
         &self,
         job: &Job<'_>,
-        asked: &Asked,
+        asked: &RequestedProcess,
         because: Uuid,
         program: String,
-        end: End,
+        end: ProcessEnding,
     ) -> Result<(), BusError> {
-        let event = job.exited(asked, because, program, end);
-        match self.ledgers.exited.enter(&job.agent, job.since, &event).await? {
-            Entered::Written { .. } => {
+        let event = job.exited_event(asked, because, program, end);
+        match self.ledgers.exited.record_once(&job.agent, job.since, &event).await? {
+            LedgerOutcome::Written { .. } => {
                 let outcome = ProcessExited::of(&event.body).map_or("", |exited| exited.outcome.as_str());
                 self.bus.metrics.count(&PROCESSES_ENDED, 1.0, &[outcome]);
             }
-            Entered::Already(_) => {
+            LedgerOutcome::Already(_) => {
                 tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
             }
         }
@@ -323,31 +350,31 @@ impl Supervisor {
     }
 
     /// Returns when a process that runs here shall end, with the grace it has to do so.
-    async fn stopping(&self, job: &Job<'_>, asked: &Asked) -> Duration {
+    async fn wait_for_stop(&self, job: &Job<'_>, asked: &RequestedProcess) -> Duration {
         let grace = self.config.limits.grace();
         tokio::select! {
             biased;
             // The last quarter of the drain is for recording it.
             () = self.ending.cancelled() => grace.min(self.drain() / 4),
-            () = self.given_up(job, asked) => grace,
+            () = self.wait_until_given_up(job, asked) => grace,
         }
     }
 
     /// Returns when others have recorded the end of a process that runs here, which they can only while we are cut
     /// off: looked for whenever a connection is made.
-    async fn given_up(&self, job: &Job<'_>, asked: &Asked) {
+    async fn wait_until_given_up(&self, job: &Job<'_>, asked: &RequestedProcess) {
         let mut reconnections = self.contact.reconnections();
         loop {
-            reconnections.next().await;
+            reconnections.next_reconnection().await;
             let mut attempt = 1;
             loop {
-                match self.ledgers.exited.entries(&job.agent, job.since, &[asked.action]).await {
+                match self.ledgers.exited.entries_about(&job.agent, job.since, &[asked.action]).await {
                     Ok(ends) if ends.is_empty() => break,
                     Ok(_) => {
                         tracing::warn!(action = %asked.action, "given up for lost while we were cut off; killing it");
                         return;
                     }
-                    Err(_) => tokio::time::sleep(backoff(&self.bus.limits, attempt)).await,
+                    Err(_) => tokio::time::sleep(backoff_delay(&self.bus.limits, attempt)).await,
                 }
                 attempt += 1;
             }

@@ -2,13 +2,13 @@
 
 /// The last bytes of what was pushed, and how many came before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tail {
+pub struct TextTail {
     max_bytes: usize,
     text: String,
     omitted_bytes: u64,
 }
 
-impl Tail {
+impl TextTail {
     /// Keeps at most `max_bytes` of UTF-8; fewer where a character would be cut.
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, text: String::new(), omitted_bytes: 0 }
@@ -18,23 +18,23 @@ impl Tail {
         self.text.push_str(text);
         // Cutting only at twice the size moves each byte at most once on average.
         if self.text.len() > self.max_bytes.saturating_mul(2) {
-            self.cut();
+            self.trim();
         }
     }
 
     /// The end of the text so far.
-    pub fn end(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         let start = self.text.ceil_char_boundary(self.text.len().saturating_sub(self.max_bytes));
         self.text.get(start..).unwrap_or_default()
     }
 
     /// The end of the text, and the number of bytes that came before it.
     pub fn into_parts(mut self) -> (String, u64) {
-        self.cut();
+        self.trim();
         (self.text, self.omitted_bytes)
     }
 
-    fn cut(&mut self) {
+    fn trim(&mut self) {
         let excess = self.text.len().saturating_sub(self.max_bytes);
         let start = self.text.ceil_char_boundary(excess);
         self.text.drain(..start);
@@ -47,11 +47,11 @@ mod tests {
     use super::*;
 
     fn tail(max_bytes: usize, pieces: &[&str]) -> (String, u64) {
-        let mut tail = Tail::new(max_bytes);
+        let mut tail = TextTail::new(max_bytes);
         for piece in pieces {
             tail.push(piece);
         }
-        assert_eq!(tail.end(), tail.clone().into_parts().0);
+        assert_eq!(tail.as_str(), tail.clone().into_parts().0);
         tail.into_parts()
     }
 

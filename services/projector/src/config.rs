@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kairo_backup::past::ArchiveConfig;
+use kairo_backup::archive_reader::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Validate, check},
     service_config,
@@ -71,7 +71,7 @@ impl ProjectorConfig {
     }
 
     /// Returns the longest pause between two uses of a session.
-    pub(crate) fn beat(&self) -> Duration {
+    pub(crate) fn heartbeat_interval(&self) -> Duration {
         Duration::from_millis(self.rebalance_ms).min(self.session_timeout() / 3)
     }
 }

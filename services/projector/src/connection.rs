@@ -50,18 +50,21 @@ impl From<sqlx::Error> for SessionError {
 }
 
 /// The first key of the locks of a generation.
-pub fn class(generation: i64) -> i32 {
+pub fn lock_class(generation: i64) -> i32 {
     CLASS + i32::try_from(generation.rem_euclid(0x1_0000)).unwrap_or(0)
 }
 
 /// Returns the longest wait for an answer of Postgres: longer than any wait for a lock, so that Postgres gives up
 /// first.
-pub fn patience(postgres: &PostgresConfig, projector: &ProjectorConfig) -> Duration {
+pub fn answer_timeout(postgres: &PostgresConfig, projector: &ProjectorConfig) -> Duration {
     projector.session_timeout() + Duration::from_millis(postgres.statement_timeout_ms) * STATEMENTS
 }
 
 /// Opens a session that ends with this process, however that ends.
-pub async fn open(postgres: &PostgresConfig, projector: &ProjectorConfig) -> Result<PgConnection, SessionError> {
+pub async fn open_connection(
+    postgres: &PostgresConfig,
+    projector: &ProjectorConfig,
+) -> Result<PgConnection, SessionError> {
     let silent = projector.session_timeout_ms;
     // Postgres ends the session of a replica that is frozen, and notices one whose machine is gone.
     let options = postgres.connect_options()?.application_name("kairo-projector").options([
@@ -73,12 +76,12 @@ pub async fn open(postgres: &PostgresConfig, projector: &ProjectorConfig) -> Res
         ("tcp_keepalives_interval", silent.div_ceil(3_000)),
         ("tcp_keepalives_count", 3),
     ]);
-    let patience = patience(postgres, projector);
-    within(patience, options.connect()).await
+    let patience = answer_timeout(postgres, projector);
+    with_timeout(patience, options.connect()).await
 }
 
 /// The answer, if it comes in time.
-pub async fn within<T>(
+pub async fn with_timeout<T>(
     patience: Duration,
     asked: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, SessionError> {
@@ -86,11 +89,11 @@ pub async fn within<T>(
 }
 
 /// A sequence as Postgres counts.
-pub fn number(sequence: u64) -> i64 {
+pub fn to_bigint(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
 /// A sequence as streams count.
-pub fn sequence(number: i64) -> u64 {
+pub fn from_bigint(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use kairo_proto::words::GenerationState;
 use kairo_read_model::{
-    Digests, GENERATIONS_CHANNEL, INDEXES_SQL, POSITION_CHANNEL, TABLES, TABLES_SQL, readers::let_into,
+    GENERATIONS_CHANNEL, GenerationDigest, INDEXES_SQL, POSITION_CHANNEL, TABLES, TABLES_SQL, readers::grant_generation,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction, query, query_as, query_scalar, raw_sql};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::{
-    connection::{number, sequence},
-    partition_progress::Position,
+    connection::{from_bigint, to_bigint},
+    partition_progress::PartitionPosition,
     transition::is_level,
 };
 
@@ -55,7 +55,7 @@ const EARLIER: &str = "SELECT to_regclass('public.projections') IS NOT NULL";
 
 /// A generation as the steps need it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Building {
+pub struct GenerationBuild {
     pub generation: i64,
     /// The schema of its tables.
     #[sqlx(rename = "place")]
@@ -67,15 +67,15 @@ pub struct Building {
 }
 
 /// Reads the positions of the partitions, in order.
-pub async fn positions(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Vec<Position>> {
+pub async fn read_positions(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Vec<PartitionPosition>> {
     let rows: Vec<(i64, Option<i64>)> = query_as(POSITIONS).bind(generation).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(position).collect())
+    Ok(rows.into_iter().map(to_position).collect())
 }
 
 /// Enters another state. Returns false if it is no longer in the one before.
-pub async fn enter(
+pub async fn enter_state(
     connection: &mut PgConnection,
-    building: &Building,
+    building: &GenerationBuild,
     state: &str,
     reason: &str,
 ) -> sqlx::Result<bool> {
@@ -86,7 +86,7 @@ pub async fn enter(
 }
 
 /// Has everything removed that was made from another log than this. Returns false if there is nothing.
-pub async fn abandon(connection: &mut PgConnection, log: Uuid) -> sqlx::Result<bool> {
+pub async fn abandon_foreign(connection: &mut PgConnection, log: Uuid) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
     query(ADOPT).bind(log).execute(&mut *transaction).await?;
     let abandoned = query(ABANDON).bind(log).execute(&mut *transaction).await?.rows_affected();
@@ -101,9 +101,9 @@ pub async fn abandon(connection: &mut PgConnection, log: Uuid) -> sqlx::Result<b
 
 /// Makes its tables, to be filled up to the end of the log. Where there is nothing to fill them with, and nothing live,
 /// it is live at once.
-pub async fn begin(
+pub async fn create_tables(
     connection: &mut PgConnection,
-    building: &Building,
+    building: &GenerationBuild,
     partitions: u32,
     end: u64,
     log: Uuid,
@@ -116,79 +116,83 @@ pub async fn begin(
         "SET LOCAL client_min_messages = warning; DROP SCHEMA IF EXISTS {place} CASCADE; CREATE SCHEMA {place}"
     );
     raw_sql(AssertSqlSafe(make)).execute(&mut *transaction).await?;
-    within(&mut transaction, place).await?;
+    set_search_path(&mut transaction, place).await?;
     raw_sql(TABLES_SQL).execute(&mut *transaction).await?;
-    let_into(&mut transaction, place).await?;
+    grant_generation(&mut transaction, place).await?;
     let at_once = is_first && end == 0;
     let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
-    let positions = query(PLACES).bind(building.generation).bind(partitions).bind((!at_once).then_some(number(end)));
+    let positions = query(PLACES).bind(building.generation).bind(partitions).bind((!at_once).then_some(to_bigint(end)));
     positions.execute(&mut *transaction).await?;
-    query(TARGET).bind(building.generation).bind(number(end)).bind(log).execute(&mut *transaction).await?;
+    query(TARGET).bind(building.generation).bind(to_bigint(end)).bind(log).execute(&mut *transaction).await?;
     if at_once {
         raw_sql(INDEXES_SQL).execute(&mut *transaction).await?;
-        show(&mut transaction, place).await?;
+        publish_views(&mut transaction, place).await?;
     }
-    let entered = enter(
+    let entered = enter_state(
         &mut transaction,
         building,
         if at_once { GenerationState::Live.known_word() } else { GenerationState::Filling.known_word() },
         "",
     )
     .await?;
-    finish(transaction, entered).await
+    finish_transaction(transaction, entered).await
 }
 
 /// Counts the messages that the generation holds or has set aside, up to its target.
-pub async fn held(connection: &mut PgConnection, building: &Building) -> sqlx::Result<u64> {
+pub async fn count_held(connection: &mut PgConnection, building: &GenerationBuild) -> sqlx::Result<u64> {
     let mut transaction = connection.begin().await?;
     raw_sql("SET LOCAL statement_timeout = 0").execute(&mut *transaction).await?;
-    within(&mut transaction, &building.schema).await?;
-    let held = query_scalar(HELD).bind(number(building.target));
+    set_search_path(&mut transaction, &building.schema).await?;
+    let held = query_scalar(HELD).bind(to_bigint(building.target));
     let held: i64 = held.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
-    Ok(sequence(held))
+    Ok(from_bigint(held))
 }
 
 /// Makes its indexes, and has Postgres count its rows for planning.
-pub async fn index(connection: &mut PgConnection, building: &Building) -> sqlx::Result<bool> {
+pub async fn create_indexes(connection: &mut PgConnection, building: &GenerationBuild) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
     raw_sql("SET LOCAL statement_timeout = 0").execute(&mut *transaction).await?;
-    within(&mut transaction, &building.schema).await?;
+    set_search_path(&mut transaction, &building.schema).await?;
     raw_sql(INDEXES_SQL).execute(&mut *transaction).await?;
     let analyze = TABLES.map(|table| format!("ANALYZE {table};")).concat();
     raw_sql(AssertSqlSafe(analyze)).execute(&mut *transaction).await?;
-    let entered = enter(&mut transaction, building, GenerationState::Comparing.known_word(), "").await?;
-    finish(transaction, entered).await
+    let entered = enter_state(&mut transaction, building, GenerationState::Comparing.known_word(), "").await?;
+    finish_transaction(transaction, entered).await
 }
 
 /// Has it read up to where the live one was when it was measured.
-pub async fn stop_at(connection: &mut PgConnection, building: &Building, live: &Digests) -> sqlx::Result<()> {
+pub async fn stop_at(
+    connection: &mut PgConnection,
+    building: &GenerationBuild,
+    live: &GenerationDigest,
+) -> sqlx::Result<()> {
     let partitions: Vec<i32> = live.positions.keys().copied().collect();
-    let stops: Vec<i64> = live.positions.values().map(|stop| number(*stop)).collect();
+    let stops: Vec<i64> = live.positions.values().map(|stop| to_bigint(*stop)).collect();
     query(STOP).bind(building.generation).bind(partitions).bind(stops).execute(&mut *connection).await?;
     query(TELL).bind(GENERATIONS_CHANNEL).bind(POSITION_CHANNEL).execute(connection).await?;
     Ok(())
 }
 
 /// Has it follow the log from here on.
-pub async fn follow(
+pub async fn resume_following(
     connection: &mut PgConnection,
-    building: &Building,
+    building: &GenerationBuild,
     state: &str,
     reason: &str,
 ) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
     query(GO_ON).bind(building.generation).execute(&mut *transaction).await?;
-    let entered = enter(&mut transaction, building, state, reason).await?;
-    finish(transaction, entered).await
+    let entered = enter_state(&mut transaction, building, state, reason).await?;
+    finish_transaction(transaction, entered).await
 }
 
 /// Makes it the live one in the place of another, for which nothing may be written meanwhile, and which it must have
 /// reached; `patience` is how long it may take to. Returns false if that was too short.
-pub async fn swap(
+pub async fn swap_in(
     connection: &mut PgConnection,
-    building: &Building,
-    live: Option<&Building>,
+    building: &GenerationBuild,
+    live: Option<&GenerationBuild>,
     is_foreign: bool,
     patience: Duration,
 ) -> sqlx::Result<bool> {
@@ -198,27 +202,31 @@ pub async fn swap(
     raw_sql(AssertSqlSafe(limit)).execute(&mut *transaction).await?;
     if let Some(live) = live {
         let held: Vec<(i64, Option<i64>)> = query_as(HOLD).bind(live.generation).fetch_all(&mut *transaction).await?;
-        let held: Vec<Position> = held.into_iter().map(position).collect();
-        while !is_foreign && !is_level(&positions(&mut transaction, building.generation).await?, &held, 0) {
+        let held: Vec<PartitionPosition> = held.into_iter().map(to_position).collect();
+        while !is_foreign && !is_level(&read_positions(&mut transaction, building.generation).await?, &held, 0) {
             if Instant::now() >= deadline {
                 transaction.rollback().await?;
                 return Ok(false);
             }
             sleep(LOOK).await;
         }
-        if !enter(&mut transaction, live, GenerationState::Kept.known_word(), "").await? {
+        if !enter_state(&mut transaction, live, GenerationState::Kept.known_word(), "").await? {
             transaction.rollback().await?;
             return Ok(false);
         }
     }
-    let entered = enter(&mut transaction, building, GenerationState::Live.known_word(), "").await?;
-    show(&mut transaction, &building.schema).await?;
-    finish(transaction, entered).await
+    let entered = enter_state(&mut transaction, building, GenerationState::Live.known_word(), "").await?;
+    publish_views(&mut transaction, &building.schema).await?;
+    finish_transaction(transaction, entered).await
 }
 
 /// Removes it, once nobody looks at anything: for as long as that takes nobody else may begin to, so that is not waited
 /// for longer than `patience`.
-pub async fn remove(connection: &mut PgConnection, building: &Building, patience: Duration) -> sqlx::Result<bool> {
+pub async fn drop_generation(
+    connection: &mut PgConnection,
+    building: &GenerationBuild,
+    patience: Duration,
+) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
     let hold = format!(
         "SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = {}; \
@@ -230,10 +238,10 @@ pub async fn remove(connection: &mut PgConnection, building: &Building, patience
     let removed = query(REMOVE).bind(building.generation).execute(&mut *transaction).await?.rows_affected() > 0;
     query(REMOVE_DOCUMENTS).bind(building.generation).execute(&mut *transaction).await?;
     query(TELL).bind(GENERATIONS_CHANNEL).bind(POSITION_CHANNEL).execute(&mut *transaction).await?;
-    finish(transaction, removed).await
+    finish_transaction(transaction, removed).await
 }
 
-async fn finish(transaction: Transaction<'_, Postgres>, done: bool) -> sqlx::Result<bool> {
+async fn finish_transaction(transaction: Transaction<'_, Postgres>, done: bool) -> sqlx::Result<bool> {
     match done {
         true => transaction.commit().await?,
         false => transaction.rollback().await?,
@@ -242,7 +250,7 @@ async fn finish(transaction: Transaction<'_, Postgres>, done: bool) -> sqlx::Res
 }
 
 /// Until the end of the transaction its tables are the ones that names stand for.
-async fn within(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx::Result<()> {
+async fn set_search_path(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx::Result<()> {
     let path = "SELECT set_config('search_path', $1 || ', ' || current_setting('search_path'), true)";
     query(path).bind(schema).execute(&mut **transaction).await?;
     Ok(())
@@ -250,7 +258,7 @@ async fn within(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sq
 
 /// For people and their tools: the live tables under one name, `kairo.threads` and so on. No role but the owner may read
 /// them by itself.
-async fn show(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx::Result<()> {
+async fn publish_views(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx::Result<()> {
     // A user of that name would see the views instead of the tables that they had before there were generations, and
     // replicas of that time may still be at work.
     let is_earlier: bool = query_scalar(EARLIER).fetch_one(&mut **transaction).await?;
@@ -266,6 +274,6 @@ async fn show(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx
     Ok(())
 }
 
-fn position((at, stop_at): (i64, Option<i64>)) -> Position {
-    Position { sequence: sequence(at), stop_at: stop_at.map(sequence) }
+fn to_position((at, stop_at): (i64, Option<i64>)) -> PartitionPosition {
+    PartitionPosition { sequence: from_bigint(at), stop_at: stop_at.map(from_bigint) }
 }

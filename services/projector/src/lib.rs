@@ -1,6 +1,6 @@
 //! projector: writes the read model from the log.
 //!
-//! Replicas share the log by partitions ([`partition_progress`], [`share`]), each held by a lock of Postgres
+//! Replicas share the log by partitions ([`partition_progress`], [`rebalance`]), each held by a lock of Postgres
 //! ([`session`]). A [`worker`] reads the log in order for the partitions it holds ([`reader`],
 //! [`partition_progress`]), sorts out what cannot be read ([`batch`]), lets every projection say which rows change
 //! ([`projections`], [`changes`]), and writes them with the new positions in one transaction ([`session`],
@@ -19,31 +19,31 @@ mod pipeline;
 mod projections;
 mod rate;
 mod reader;
+mod rebalance;
 mod rebuild_controller;
 mod replica;
 mod search;
 mod session;
-mod share;
 mod tables;
 mod transition;
 mod worker;
 
-use kairo_core::service::{Context, ServiceError};
+use kairo_core::service::{ServiceContext, ServiceError};
 
 pub use config::{Config, ProjectorConfig};
 
-use health::Health;
-use replica::Replica;
+use health::ProjectionHealth;
+use replica::ProjectorReplica;
 
 /// Runs until told to stop.
-pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
-    let Context { bus, shutdown, readiness } = context;
-    let bus = bus.with_past(config.archive.past());
-    let health = Health::new(&readiness);
-    let mut replica = Replica::new(&bus, config.clone(), health.clone());
+pub async fn run(config: Config, context: ServiceContext) -> Result<(), ServiceError> {
+    let ServiceContext { bus, shutdown, readiness } = context;
+    let bus = bus.with_archive(config.archive.archive_reader());
+    let health = ProjectionHealth::new(&readiness);
+    let mut replica = ProjectorReplica::new(&bus, config.clone(), health.clone());
     tokio::select! {
         () = shutdown.cancelled() => Ok(()),
-        () = health.is_ready(), if config.projector.until_live => {
+        () = health.wait_until_ready(), if config.projector.until_live => {
             tracing::info!("the read model of this version is live");
             Ok(())
         }

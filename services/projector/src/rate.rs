@@ -9,24 +9,24 @@ const MEMORY: Duration = Duration::from_secs(5);
 
 /// A moving average.
 #[derive(Debug, Default)]
-pub struct Rate {
+pub struct MovingRate {
     /// In messages a second.
     average: f64,
     since: Option<Instant>,
 }
 
-impl Rate {
+impl MovingRate {
     /// The average in messages a second, so many having passed since the last time.
-    pub fn of(&mut self, messages: usize) -> f64 {
+    pub fn record_messages(&mut self, messages: usize) -> f64 {
         let now = Instant::now();
         if let Some(since) = self.since.replace(now) {
-            self.average = average(self.average, messages, now.duration_since(since));
+            self.average = weighted_average(self.average, messages, now.duration_since(since));
         }
         self.average
     }
 }
 
-fn average(before: f64, messages: usize, passed: Duration) -> f64 {
+fn weighted_average(before: f64, messages: usize, passed: Duration) -> f64 {
     let seconds = passed.as_secs_f64().max(1e-6);
     let now = messages as f64 / seconds;
     let weight = (-seconds / MEMORY.as_secs_f64()).exp();
@@ -41,9 +41,9 @@ mod tests {
     #[test]
     fn it_follows_what_is_measured_and_forgets_what_was() {
         let second = Duration::from_secs(1);
-        assert!((average(0.0, 500, second) - 500.0).abs() < 1e-9);
-        let slower = average(500.0, 100, second);
+        assert!((weighted_average(0.0, 500, second) - 500.0).abs() < 1e-9);
+        let slower = weighted_average(500.0, 100, second);
         assert!(slower > 400.0 && slower < 500.0);
-        assert!(average(500.0, 0, Duration::from_secs(60)) < 1.0);
+        assert!(weighted_average(500.0, 0, Duration::from_secs(60)) < 1.0);
     }
 }

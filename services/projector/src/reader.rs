@@ -13,9 +13,9 @@ use async_nats::jetstream::{
 use futures::StreamExt;
 use kairo_core::{
     bus::{Bus, BusError},
-    record::Raw,
+    record::RawMessage,
     subjects::EVENTS_STREAM,
-    vocabulary::Newer,
+    vocabulary::NewerReaderNeeded,
 };
 use tokio::{
     task::unconstrained,
@@ -48,12 +48,12 @@ pub enum ReaderError {
     BeforeBeginning { position: u64, first: u64 },
     /// A newer replica goes on from there.
     #[error(transparent)]
-    Newer(#[from] Newer),
+    Newer(#[from] NewerReaderNeeded),
 }
 
 /// The size of a batch, and the end of reading.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct BatchLimits {
     pub messages: usize,
     /// Of bodies.
     pub bytes: usize,
@@ -64,14 +64,14 @@ pub struct Limits {
 }
 
 /// A place in the log that moves on.
-pub struct Reader {
+pub struct LogReader {
     bus: Bus,
     stream: Stream<()>,
     consumer: Consumer<pull::Config>,
     messages: pull::Stream,
-    limits: Limits,
+    limits: BatchLimits,
     /// Messages gathered for the next batch.
-    gathered: Vec<Raw>,
+    gathered: Vec<RawMessage>,
     /// Stream sequence of the last message that arrived.
     last: u64,
     /// Number of messages that arrived.
@@ -81,12 +81,12 @@ pub struct Reader {
     quiet: bool,
 }
 
-impl Reader {
+impl LogReader {
     /// Begins behind the message at `position`.
-    pub async fn open(bus: &Bus, position: u64, limits: Limits) -> Result<Self, ReaderError> {
+    pub async fn open(bus: &Bus, position: u64, limits: BatchLimits) -> Result<Self, ReaderError> {
         let nats = bus.nats().map_err(async_nats::Error::from)?;
         let stream = nats.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
-        let state = info(&stream).await?.state;
+        let state = stream_info(&stream).await?.state;
         let (first, end) = (state.first_sequence, state.last_sequence);
         if position > end {
             return Err(ReaderError::BeyondEnd { position, end });
@@ -104,7 +104,7 @@ impl Reader {
             ..Default::default()
         });
         let consumer = consumer.await.map_err(async_nats::Error::from);
-        nats.asked_together(consumer.is_ok()).await;
+        nats.note_quorum_request(consumer.is_ok()).await;
         let consumer = consumer?;
         // A message that is larger than a whole pull would never be delivered.
         let largest = nats.client.server_info().max_payload.saturating_mul(2);
@@ -131,26 +131,26 @@ impl Reader {
 
     /// Waits for a message, then for a moment for more: a transaction costs the same for one as for many. Returns how far
     /// that leads. Nothing is lost if it is dropped.
-    pub async fn next(&mut self) -> Result<(u64, Vec<Raw>), ReaderError> {
+    pub async fn next_batch(&mut self) -> Result<(u64, Vec<RawMessage>), ReaderError> {
         if self.gathered.is_empty() {
             let first = self.messages.next().await;
-            self.gather(first)?;
+            self.gather_message(first)?;
         }
         let deadline = Instant::now() + self.limits.linger;
-        let mut bytes: usize = self.gathered.iter().map(size).sum();
+        let mut bytes: usize = self.gathered.iter().map(payload_size).sum();
         while self.gathered.len() < self.limits.messages && bytes < self.limits.bytes && !self.is_at_end() {
             // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
             let Ok(more) = timeout_at(deadline, unconstrained(self.messages.next())).await else { break };
-            bytes += self.gather(more)?;
+            bytes += self.gather_message(more)?;
         }
-        self.unseal().await?;
+        self.unseal_gathered().await?;
         Ok((self.last, std::mem::take(&mut self.gathered)))
     }
 
     /// Opens what is sealed of what was gathered.
-    async fn unseal(&mut self) -> Result<(), ReaderError> {
+    async fn unseal_gathered(&mut self) -> Result<(), ReaderError> {
         for message in self.gathered.iter_mut().filter(|message| message.is_sealed()) {
-            *message = self.bus.opened(message.clone()).await.map_err(async_nats::Error::from)?;
+            *message = self.bus.open_message(message.clone()).await.map_err(async_nats::Error::from)?;
         }
         Ok(())
     }
@@ -160,9 +160,12 @@ impl Reader {
     }
 
     /// Adds a message to the next batch; its size.
-    fn gather<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<usize, ReaderError> {
-        let message = self.accept(next)?;
-        let bytes = size(&message);
+    fn gather_message<E: Into<async_nats::Error>>(
+        &mut self,
+        next: Option<Result<Message, E>>,
+    ) -> Result<usize, ReaderError> {
+        let message = self.accept_message(next)?;
+        let bytes = payload_size(&message);
         self.gathered.push(message);
         Ok(bytes)
     }
@@ -173,8 +176,8 @@ impl Reader {
     ///
     /// The consumer's leader cannot tell: it may lag behind the log's leader and not know the latest messages. So the
     /// log's leader is asked for the next message.
-    pub async fn check(&mut self) -> Result<Option<u64>, ReaderError> {
-        let end = info(&self.stream).await?.state.last_sequence;
+    pub async fn check_delivery(&mut self) -> Result<Option<u64>, ReaderError> {
+        let end = stream_info(&self.stream).await?.state.last_sequence;
         let consumer = self.consumer.get_info().await.map_err(async_nats::Error::from)?;
         if self.quiet && self.last < self.delivered {
             return Err(ReaderError::Lost(self.last));
@@ -182,7 +185,7 @@ impl Reader {
         self.quiet = true;
         self.delivered = consumer.delivered.stream_sequence;
         let is_all = consumer.num_pending == 0 && self.delivered <= self.last && self.gathered.is_empty();
-        if !is_all || end <= self.last || self.is_behind().await? {
+        if !is_all || end <= self.last || self.has_more().await? {
             return Ok(None);
         }
         self.last = end;
@@ -190,7 +193,7 @@ impl Reader {
     }
 
     /// Returns true if the log has a message behind the last one.
-    async fn is_behind(&self) -> Result<bool, ReaderError> {
+    async fn has_more(&self) -> Result<bool, ReaderError> {
         match self.stream.get_first_raw_message_by_subject(">", self.last + 1).await {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
@@ -198,9 +201,12 @@ impl Reader {
         }
     }
 
-    fn accept<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<Raw, ReaderError> {
+    fn accept_message<E: Into<async_nats::Error>>(
+        &mut self,
+        next: Option<Result<Message, E>>,
+    ) -> Result<RawMessage, ReaderError> {
         let mut message = next.ok_or_else(|| async_nats::Error::from("the pull ended"))?.map_err(Into::into)?;
-        let (raw, info) = Raw::delivered(&mut message)?;
+        let (raw, info) = RawMessage::from_delivery(&mut message)?;
         let (number, message) = (info.consumer_sequence, raw);
         self.arrived += 1;
         self.quiet = false;
@@ -213,14 +219,14 @@ impl Reader {
 }
 
 /// Wraps an error from reading the log.
-pub fn unread(error: BusError) -> ReaderError {
+pub fn to_reader_error(error: BusError) -> ReaderError {
     async_nats::Error::from(error).into()
 }
 
-async fn info(stream: &Stream<()>) -> Result<Info, ReaderError> {
+async fn stream_info(stream: &Stream<()>) -> Result<Info, ReaderError> {
     Ok(stream.get_info().await.map_err(async_nats::Error::from)?)
 }
 
-fn size(message: &Raw) -> usize {
+fn payload_size(message: &RawMessage) -> usize {
     message.payload.len()
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
-use kairo_core::bus::{Bus, consume::backoff};
+use kairo_core::bus::{Bus, consume::backoff_delay};
 use kairo_proto::words::GenerationState;
 use kairo_read_model::{GENERATIONS_CHANNEL, READ_MODEL, ReadError, migrate};
 use sqlx::{
@@ -18,10 +18,10 @@ use tokio::{
 
 use crate::{
     Config,
-    health::Health,
+    health::ProjectionHealth,
     rebuild_controller::RebuildController,
-    transition::State,
-    worker::{Target, Worker},
+    transition::BuildState,
+    worker::{GenerationTarget, GenerationWorker},
 };
 
 /// Longest time that a look into the registry may take, connecting included; then the connection is made again.
@@ -32,17 +32,17 @@ const GENERATIONS: &str = "
     WHERE projection = $1 AND version = $2 AND (log IS NULL OR log = $3) ORDER BY generation";
 
 #[derive(FromRow)]
-struct Registered {
+struct RegisteredGeneration {
     generation: i64,
     #[sqlx(rename = "place")]
     schema: String,
     state: String,
 }
 
-pub struct Replica {
+pub struct ProjectorReplica {
     bus: Bus,
     config: Arc<Config>,
-    health: Health,
+    health: ProjectionHealth,
     wake: watch::Sender<()>,
     /// Everybody at work; they end with this.
     tasks: JoinSet<()>,
@@ -50,8 +50,8 @@ pub struct Replica {
     has_steward: bool,
 }
 
-impl Replica {
-    pub fn new(bus: &Bus, config: Config, health: Health) -> Self {
+impl ProjectorReplica {
+    pub fn new(bus: &Bus, config: Config, health: ProjectionHealth) -> Self {
         Self {
             bus: bus.clone(),
             config: Arc::new(config),
@@ -68,29 +68,29 @@ impl Replica {
         let mut failures = 0;
         loop {
             let began = Instant::now();
-            let Err(error) = self.keep().await;
-            self.health.live(None);
+            let Err(error) = self.watch_registry().await;
+            self.health.set_live_generation(None);
             failures = if began.elapsed() > PATIENCE { 1 } else { failures + 1 };
             tracing::warn!(%error, failures, "the registry of read models cannot be read, trying again");
-            sleep(backoff(&self.bus.limits, failures)).await;
+            sleep(backoff_delay(&self.bus.limits, failures)).await;
         }
     }
 
     /// Has the registry looked at for as long as that can be done.
-    async fn keep(&mut self) -> Result<Infallible, ReadError> {
+    async fn watch_registry(&mut self) -> Result<Infallible, ReadError> {
         migrate(&self.config.postgres).await?;
         // A pool of its own, which keeps nothing of the connection before.
         let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let pool = pool.connect_lazy_with(self.config.postgres.connect_options()?.application_name("kairo-registry"));
-        let mut listener = within(PgListener::connect_with(&pool)).await?;
+        let mut listener = with_timeout(PgListener::connect_with(&pool)).await?;
         // A connection that is lost is made anew, so that what was told meanwhile is not missed.
         listener.eager_reconnect(false);
-        within(listener.listen(GENERATIONS_CHANNEL)).await?;
+        with_timeout(listener.listen(GENERATIONS_CHANNEL)).await?;
         loop {
-            let log = self.bus.log().ok().map(|log| log.id);
+            let log = self.bus.log_identity().ok().map(|log| log.id);
             let registered = query_as(GENERATIONS).bind(READ_MODEL.name).bind(READ_MODEL.version).bind(log);
-            self.look(within(registered.fetch_all(&mut listener)).await?);
-            if let Ok(told) = timeout(self.config.projector.beat(), listener.try_recv()).await {
+            self.update_workers(with_timeout(registered.fetch_all(&mut listener)).await?);
+            if let Ok(told) = timeout(self.config.projector.heartbeat_interval(), listener.try_recv()).await {
                 told?.ok_or(sqlx::Error::WorkerCrashed)?;
                 self.wake.send_replace(());
             }
@@ -99,7 +99,7 @@ impl Replica {
     }
 
     /// Sees that there is a worker for each generation that wants one.
-    fn look(&mut self, registered: Vec<Registered>) {
+    fn update_workers(&mut self, registered: Vec<RegisteredGeneration>) {
         while self.tasks.try_join_next().is_some() {}
         if !self.has_steward {
             let controller =
@@ -109,18 +109,18 @@ impl Replica {
         }
         self.workers.retain(|_, worker| !worker.is_finished());
         let live = registered.iter().find(|registered| registered.state == GenerationState::Live.known_word());
-        self.health.live(live.map(|live| live.generation));
-        for Registered { generation, schema, state } in registered {
-            let wanted = State::parse(&state).is_some_and(State::is_followed);
+        self.health.set_live_generation(live.map(|live| live.generation));
+        for RegisteredGeneration { generation, schema, state } in registered {
+            let wanted = BuildState::parse(&state).is_some_and(BuildState::is_followed);
             if wanted && !self.workers.contains_key(&generation) {
-                let worker = self.worker(Target { generation, schema });
+                let worker = self.build_worker(GenerationTarget { generation, schema });
                 self.workers.insert(generation, self.tasks.spawn(worker.run()));
             }
         }
     }
 
-    fn worker(&self, target: Target) -> Worker {
-        Worker {
+    fn build_worker(&self, target: GenerationTarget) -> GenerationWorker {
+        GenerationWorker {
             bus: self.bus.clone(),
             config: self.config.clone(),
             health: self.health.clone(),
@@ -130,6 +130,6 @@ impl Replica {
     }
 }
 
-async fn within<T>(asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+async fn with_timeout<T>(asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     timeout(PATIENCE, asked).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

@@ -7,18 +7,18 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::record::Raw;
-use kairo_read_model::{GENERATIONS_CHANNEL, POSITION_CHANNEL, PostgresConfig, stored::Text};
+use kairo_core::record::RawMessage;
+use kairo_read_model::{GENERATIONS_CHANNEL, POSITION_CHANNEL, PostgresConfig, sql_values::SqlText};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, query, query_as, query_scalar, raw_sql};
 use tokio::time::timeout;
 
 use crate::{
     ProjectorConfig,
-    changes::Changes,
-    connection::{self, SessionError, class, number, patience, sequence, within},
-    partition_progress::{Move, Position},
+    changes::TableChanges,
+    connection::{self, SessionError, answer_timeout, from_bigint, lock_class, to_bigint, with_timeout},
+    partition_progress::{PartitionPosition, PositionMove},
     tables,
-    transition::State,
+    transition::BuildState,
 };
 
 /// The second key of the lock that every member shares; those of partitions are their numbers.
@@ -52,17 +52,17 @@ const SET_ASIDE: &str = "INSERT INTO set_aside (sequence, subject, reason) VALUE
 
 /// The state of a generation and the replicas that share it.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct GenerationStanding {
     /// None for one that a newer version may have written.
-    pub state: Option<State>,
-    pub positions: BTreeMap<u32, Position>,
+    pub state: Option<BuildState>,
+    pub positions: BTreeMap<u32, PartitionPosition>,
     pub members: u32,
     /// Partitions that anybody holds.
     pub taken: BTreeSet<u32>,
 }
 
 /// A connection that holds some of a generation's partitions.
-pub struct Session {
+pub struct PartitionSession {
     connection: PgConnection,
     generation: i64,
     patience: Duration,
@@ -70,7 +70,7 @@ pub struct Session {
     durable: bool,
 }
 
-impl Session {
+impl PartitionSession {
     /// `schema` is that of the generation.
     pub async fn open(
         postgres: &PostgresConfig,
@@ -78,40 +78,40 @@ impl Session {
         generation: i64,
         schema: &str,
     ) -> Result<Self, SessionError> {
-        let mut connection = connection::open(postgres, projector).await?;
-        let patience = patience(postgres, projector);
+        let mut connection = connection::open_connection(postgres, projector).await?;
+        let patience = answer_timeout(postgres, projector);
         let path = "SELECT set_config('search_path', $1 || ', ' || current_setting('search_path'), false)";
-        within(patience, query(path).bind(schema).execute(&mut connection)).await?;
-        within(patience, raw_sql(tables::SETTINGS).execute(&mut connection)).await?;
-        within(patience, query(JOIN).bind(class(generation)).bind(MEMBER).execute(&mut connection)).await?;
+        with_timeout(patience, query(path).bind(schema).execute(&mut connection)).await?;
+        with_timeout(patience, raw_sql(tables::SETTINGS).execute(&mut connection)).await?;
+        with_timeout(patience, query(JOIN).bind(lock_class(generation)).bind(MEMBER).execute(&mut connection)).await?;
         Ok(Self { connection, generation, patience, durable: true })
     }
 
     /// Returns the state of the generation, none if it is gone. Also the sign of life that keeps the session.
-    pub async fn standing(&mut self) -> Result<Option<Standing>, SessionError> {
+    pub async fn read_standing(&mut self) -> Result<Option<GenerationStanding>, SessionError> {
         let rows = query_as(POSITIONS).bind(self.generation).fetch_all(&mut self.connection);
-        let rows: Vec<(String, i32, i64, Option<i64>)> = within(self.patience, rows).await?;
+        let rows: Vec<(String, i32, i64, Option<i64>)> = with_timeout(self.patience, rows).await?;
         let Some((state, ..)) = rows.first() else { return Ok(None) };
-        let locks = query_scalar(LOCKS).bind(i64::from(class(self.generation))).fetch_all(&mut self.connection);
-        let locks: Vec<i64> = within(self.patience, locks).await?;
+        let locks = query_scalar(LOCKS).bind(i64::from(lock_class(self.generation))).fetch_all(&mut self.connection);
+        let locks: Vec<i64> = with_timeout(self.patience, locks).await?;
         let members = locks.iter().filter(|lock| **lock == MEMBER_SHOWN).count();
-        Ok(Some(Standing {
-            state: State::parse(state),
+        Ok(Some(GenerationStanding {
+            state: BuildState::parse(state),
             members: u32::try_from(members).unwrap_or(u32::MAX),
             taken: locks.iter().filter_map(|lock| u32::try_from(*lock).ok()).collect(),
-            positions: rows.into_iter().filter_map(position).collect(),
+            positions: rows.into_iter().filter_map(to_position).collect(),
         }))
     }
 
     /// Tries to lock a partition. Returns true if this session holds it from now on.
-    pub async fn hold(&mut self, partition: u32) -> Result<bool, SessionError> {
-        let held = query_scalar(HOLD).bind(class(self.generation)).bind(key(partition));
-        within(self.patience, held.fetch_one(&mut self.connection)).await
+    pub async fn hold_partition(&mut self, partition: u32) -> Result<bool, SessionError> {
+        let held = query_scalar(HOLD).bind(lock_class(self.generation)).bind(partition_key(partition));
+        with_timeout(self.patience, held.fetch_one(&mut self.connection)).await
     }
 
-    pub async fn release(&mut self, partition: u32) -> Result<(), SessionError> {
-        let released = query(RELEASE).bind(class(self.generation)).bind(key(partition));
-        within(self.patience, released.execute(&mut self.connection)).await?;
+    pub async fn release_partition(&mut self, partition: u32) -> Result<(), SessionError> {
+        let released = query(RELEASE).bind(lock_class(self.generation)).bind(partition_key(partition));
+        with_timeout(self.patience, released.execute(&mut self.connection)).await?;
         Ok(())
     }
 
@@ -120,29 +120,29 @@ impl Session {
         if durable != self.durable {
             let value = if durable { "on" } else { "off" };
             let set = AssertSqlSafe(format!("SET synchronous_commit = {value}"));
-            within(self.patience, raw_sql(set).execute(&mut self.connection)).await?;
+            with_timeout(self.patience, raw_sql(set).execute(&mut self.connection)).await?;
             self.durable = durable;
         }
         Ok(())
     }
 
     /// Wakes those who take the next step about a generation.
-    pub async fn tell_arrival(&mut self) -> Result<(), SessionError> {
-        within(self.patience, query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut self.connection)).await?;
+    pub async fn notify_arrival(&mut self) -> Result<(), SessionError> {
+        with_timeout(self.patience, query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut self.connection)).await?;
         Ok(())
     }
 
     /// Returns true if a message was set aside before.
-    pub async fn is_set_aside(&mut self, message: &Raw) -> Result<bool, SessionError> {
-        let known = query_scalar(KNOWN).bind(number(message.sequence)).fetch_one(&mut self.connection);
-        let known: i64 = within(self.patience, known).await?;
+    pub async fn is_set_aside(&mut self, message: &RawMessage) -> Result<bool, SessionError> {
+        let known = query_scalar(KNOWN).bind(to_bigint(message.sequence)).fetch_one(&mut self.connection);
+        let known: i64 = with_timeout(self.patience, known).await?;
         Ok(known > 0)
     }
 
     /// Records that a message was set aside.
-    pub async fn set_aside(&mut self, message: &Raw, reason: &str) -> Result<(), SessionError> {
-        let row = query(SET_ASIDE).bind(number(message.sequence)).bind(Text::from(message.subject.as_str()));
-        within(self.patience, row.bind(Text::from(reason)).execute(&mut self.connection)).await?;
+    pub async fn record_set_aside(&mut self, message: &RawMessage, reason: &str) -> Result<(), SessionError> {
+        let row = query(SET_ASIDE).bind(to_bigint(message.sequence)).bind(SqlText::from(message.subject.as_str()));
+        with_timeout(self.patience, row.bind(SqlText::from(reason)).execute(&mut self.connection)).await?;
         Ok(())
     }
 
@@ -151,26 +151,38 @@ impl Session {
     ///
     /// After any other error than [`SessionError::Moved`], [`SessionError::Refused`] and [`SessionError::Contended`] it
     /// may or may not have been written, and the session is not to be used any more.
-    pub async fn commit(&mut self, changes: &Changes, moves: &[Move], rate: f64) -> Result<(), SessionError> {
+    pub async fn commit(
+        &mut self,
+        changes: &TableChanges,
+        moves: &[PositionMove],
+        rate: f64,
+    ) -> Result<(), SessionError> {
         let patience = self.patience;
-        timeout(patience, self.write(changes, moves, rate)).await.map_err(|_| SessionError::Silent(patience))?
+        timeout(patience, self.write_transaction(changes, moves, rate))
+            .await
+            .map_err(|_| SessionError::Silent(patience))?
     }
 
-    async fn write(&mut self, changes: &Changes, moves: &[Move], rate: f64) -> Result<(), SessionError> {
+    async fn write_transaction(
+        &mut self,
+        changes: &TableChanges,
+        moves: &[PositionMove],
+        rate: f64,
+    ) -> Result<(), SessionError> {
         let mut transaction = self.connection.begin().await?;
         let written = async {
             let moved = query_as(MOVE)
                 .bind(self.generation)
-                .bind(moves.iter().map(|moved| key(moved.partition)).collect::<Vec<_>>())
-                .bind(moves.iter().map(|moved| number(moved.from)).collect::<Vec<_>>())
-                .bind(moves.iter().map(|moved| number(moved.to)).collect::<Vec<_>>())
+                .bind(moves.iter().map(|moved| partition_key(moved.partition)).collect::<Vec<_>>())
+                .bind(moves.iter().map(|moved| to_bigint(moved.from)).collect::<Vec<_>>())
+                .bind(moves.iter().map(|moved| to_bigint(moved.to)).collect::<Vec<_>>())
                 .bind(rate)
                 .bind(POSITION_CHANNEL);
             let (moved, _): (i64, String) = moved.fetch_one(&mut *transaction).await?;
             if usize::try_from(moved) != Ok(moves.len()) {
                 return Err(SessionError::Moved);
             }
-            Ok(tables::write(&mut transaction, changes).await?)
+            Ok(tables::write_changes(&mut transaction, changes).await?)
         };
         match written.await {
             Ok(()) => Ok(transaction.commit().await?),
@@ -183,11 +195,11 @@ impl Session {
 }
 
 /// A partition as Postgres counts.
-fn key(partition: u32) -> i32 {
+fn partition_key(partition: u32) -> i32 {
     i32::try_from(partition).unwrap_or(i32::MAX)
 }
 
-fn position((_, partition, at, stop_at): (String, i32, i64, Option<i64>)) -> Option<(u32, Position)> {
-    let position = Position { sequence: sequence(at), stop_at: stop_at.map(sequence) };
+fn to_position((_, partition, at, stop_at): (String, i32, i64, Option<i64>)) -> Option<(u32, PartitionPosition)> {
+    let position = PartitionPosition { sequence: from_bigint(at), stop_at: stop_at.map(from_bigint) };
     u32::try_from(partition).ok().map(|partition| (partition, position))
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use kairo_core::{
-    bus::{Bus, BusError, consume::backoff},
+    bus::{Bus, BusError, consume::backoff_delay},
     metrics::table::PROJECTED,
-    record::Raw,
+    record::RawMessage,
 };
 use kairo_proto::words::GenerationState;
 use kairo_read_model::ReadError;
@@ -20,16 +20,16 @@ use tokio::{
 
 use crate::{
     Config,
-    batch::Batch,
+    batch::ProjectionBatch,
     connection::SessionError,
-    health::Health,
+    health::ProjectionHealth,
     partition_progress::PartitionProgress,
-    pipeline::{Pipeline, Stretch},
-    rate::Rate,
+    pipeline::{LogPipeline, LogStretch},
+    rate::MovingRate,
     reader::ReaderError,
-    session::{Session, Standing},
-    share,
-    transition::State,
+    rebalance,
+    session::{GenerationStanding, PartitionSession},
+    transition::BuildState,
 };
 
 /// The metric label for messages that a generation takes in before it is live.
@@ -39,7 +39,7 @@ const ATTEMPTS: usize = 5;
 
 /// The reason why a session ended. Another session recovers from any of them, sooner or later.
 #[derive(Debug, thiserror::Error)]
-pub enum Interrupted {
+pub enum ProjectorError {
     #[error(transparent)]
     Schema(#[from] ReadError),
     #[error(transparent)]
@@ -52,31 +52,31 @@ pub enum Interrupted {
 
 /// The generation that a worker writes to.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct GenerationTarget {
     pub generation: i64,
     pub schema: String,
 }
 
-pub struct Worker {
+pub struct GenerationWorker {
     pub bus: Bus,
     pub config: Arc<Config>,
-    pub health: Health,
+    pub health: ProjectionHealth,
     /// Changes whenever something in the registry may have.
     pub woken: watch::Receiver<()>,
-    pub target: Target,
+    pub target: GenerationTarget,
 }
 
 /// One session's life.
-struct Shift<'w> {
-    worker: &'w Worker,
-    session: Session,
-    state: State,
+struct WorkerSession<'w> {
+    worker: &'w GenerationWorker,
+    session: PartitionSession,
+    state: BuildState,
     progress: PartitionProgress,
-    pipeline: Option<Pipeline>,
-    rate: Rate,
+    pipeline: Option<LogPipeline>,
+    rate: MovingRate,
 }
 
-impl Worker {
+impl GenerationWorker {
     /// Follows the log for as long as the generation is there to be followed. May be dropped anywhere: what was not
     /// committed is done again by whoever holds the partitions next.
     pub async fn run(mut self) {
@@ -84,40 +84,41 @@ impl Worker {
         let mut failures = 0;
         loop {
             let mut progress = false;
-            let Err(error) = self.shift(&mut progress).await else { break };
-            self.health.interrupted(generation);
+            let Err(error) = self.run_session(&mut progress).await else { break };
+            self.health.mark_interrupted(generation);
             failures = if progress { 1 } else { failures + 1 };
             tracing::warn!(%error, generation, failures, "the projection was interrupted, starting again");
-            tokio::time::sleep(backoff(&self.bus.limits, failures)).await;
+            tokio::time::sleep(backoff_delay(&self.bus.limits, failures)).await;
         }
         tracing::info!(generation, "no longer followed");
     }
 
-    async fn shift(&mut self, progress: &mut bool) -> Result<(), Interrupted> {
-        let Target { generation, schema } = &self.target;
-        let session = Session::open(&self.config.postgres, &self.config.projector, *generation, schema).await?;
+    async fn run_session(&mut self, progress: &mut bool) -> Result<(), ProjectorError> {
+        let GenerationTarget { generation, schema } = &self.target;
+        let session =
+            PartitionSession::open(&self.config.postgres, &self.config.projector, *generation, schema).await?;
         let mut woken = self.woken.clone();
-        let mut shift = Shift {
+        let mut shift = WorkerSession {
             worker: self,
             session,
-            state: State::Filling,
+            state: BuildState::Filling,
             progress: PartitionProgress::default(),
             pipeline: None,
-            rate: Rate::default(),
+            rate: MovingRate::default(),
         };
-        let mut beats = interval(self.config.projector.beat());
+        let mut beats = interval(self.config.projector.heartbeat_interval());
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                stretch = next(&mut shift.pipeline) => match shift.write(stretch?).await {
-                    Err(Interrupted::Session(SessionError::Moved)) => beats.reset_immediately(),
+                stretch = next_stretch(&mut shift.pipeline) => match shift.write_stretch(stretch?).await {
+                    Err(ProjectorError::Session(SessionError::Moved)) => beats.reset_immediately(),
                     written => written?,
                 },
                 _ = beats.tick() => {
-                    if !shift.beat().await? {
+                    if !shift.heartbeat().await? {
                         return Ok(());
                     }
-                    self.health.working(*generation);
+                    self.health.mark_working(*generation);
                     *progress = true;
                 }
                 Ok(()) = woken.changed() => beats.reset_immediately(),
@@ -126,55 +127,55 @@ impl Worker {
     }
 }
 
-async fn next(pipeline: &mut Option<Pipeline>) -> Result<Stretch, ReaderError> {
+async fn next_stretch(pipeline: &mut Option<LogPipeline>) -> Result<LogStretch, ReaderError> {
     match pipeline {
-        Some(pipeline) => pipeline.next().await,
+        Some(pipeline) => pipeline.next_stretch().await,
         None => pending().await,
     }
 }
 
-impl Shift<'_> {
+impl WorkerSession<'_> {
     /// Holds what is its share, and reads for it. Returns false if the generation is no longer to be followed.
-    async fn beat(&mut self) -> Result<bool, Interrupted> {
-        let Some(mut standing) = self.session.standing().await? else { return Ok(false) };
+    async fn heartbeat(&mut self) -> Result<bool, ProjectorError> {
+        let Some(mut standing) = self.session.read_standing().await? else { return Ok(false) };
         let Some(state) = standing.state.filter(|state| state.is_followed()) else { return Ok(false) };
         if self.rebalance(&standing).await? {
             // Whoever held a partition before may have written until it was released.
-            let Some(fresh) = self.session.standing().await? else { return Ok(false) };
+            let Some(fresh) = self.session.read_standing().await? else { return Ok(false) };
             standing = fresh;
         }
         // What is filled is neither asked nor compared before somebody waited for the disk.
-        self.session.set_durable(state != State::Filling).await?;
+        self.session.set_durable(state != BuildState::Filling).await?;
         self.state = state;
-        let progress = self.course_of(&standing);
-        if progress != self.progress || (self.pipeline.is_none() && progress.start().is_some()) {
+        let progress = self.progress_from(&standing);
+        if progress != self.progress || (self.pipeline.is_none() && progress.start_sequence().is_some()) {
             self.progress = progress;
-            self.pipeline = self.progress.start().map(|start| self.begin(start));
+            self.pipeline = self.progress.start_sequence().map(|start| self.start_pipeline(start));
         }
         Ok(true)
     }
 
-    fn begin(&self, start: u64) -> Pipeline {
+    fn start_pipeline(&self, start: u64) -> LogPipeline {
         let projector = &self.worker.config.projector;
         let partitions: Vec<u32> = self.progress.held.keys().copied().collect();
         tracing::info!(generation = self.worker.target.generation, sequence = start, ?partitions, "reading the log");
-        let batch = if self.state == State::Live { projector.batch } else { projector.rebuild_batch };
-        Pipeline::begin(&self.worker.bus, projector, &self.progress, start, batch)
+        let batch = if self.state == BuildState::Live { projector.batch } else { projector.rebuild_batch };
+        LogPipeline::start(&self.worker.bus, projector, &self.progress, start, batch)
     }
 
     /// Adjusts the partitions held to the fair share. Returns true if they changed.
-    async fn rebalance(&mut self, standing: &Standing) -> Result<bool, Interrupted> {
+    async fn rebalance(&mut self, standing: &GenerationStanding) -> Result<bool, ProjectorError> {
         let partitions = u32::try_from(standing.positions.len()).unwrap_or(u32::MAX);
         let mut held: BTreeSet<u32> = self.progress.held.keys().copied().collect();
         let before = held.clone();
-        let plan = share::decide(partitions, standing.members, &held, &standing.taken);
+        let plan = rebalance::plan_share(partitions, standing.members, &held, &standing.taken);
         for partition in plan.give {
-            self.session.release(partition).await?;
+            self.session.release_partition(partition).await?;
             held.remove(&partition);
         }
         let mut wanted = plan.wanted;
         for partition in plan.candidates {
-            if wanted > 0 && self.session.hold(partition).await? {
+            if wanted > 0 && self.session.hold_partition(partition).await? {
                 held.insert(partition);
                 wanted -= 1;
             }
@@ -191,7 +192,7 @@ impl Shift<'_> {
         Ok(changed)
     }
 
-    fn course_of(&self, standing: &Standing) -> PartitionProgress {
+    fn progress_from(&self, standing: &GenerationStanding) -> PartitionProgress {
         let held = self.progress.held.keys();
         let held: BTreeMap<_, _> =
             held.filter_map(|partition| standing.positions.get_key_value(partition)).map(|(a, b)| (*a, *b)).collect();
@@ -199,15 +200,15 @@ impl Shift<'_> {
     }
 
     /// Writes a stretch of the log as a whole, or one by one if Postgres refuses something in it.
-    async fn write(&mut self, stretch: Stretch) -> Result<(), Interrupted> {
+    async fn write_stretch(&mut self, stretch: LogStretch) -> Result<(), ProjectorError> {
         let written = self.commit(&stretch.batch, stretch.to, stretch.messages.len()).await;
         let refused = match written {
-            Err(Interrupted::Session(SessionError::Refused(error))) => error,
+            Err(ProjectorError::Session(SessionError::Refused(error))) => error,
             Err(error) => {
                 self.pipeline = None;
                 return Err(error);
             }
-            Ok(()) => return self.tell_arrival().await,
+            Ok(()) => return self.notify_arrival().await,
         };
         tracing::warn!(%refused, messages = stretch.messages.len(), "looking for what postgres refuses");
         let alone = self.write_one_by_one(&stretch).await;
@@ -215,35 +216,36 @@ impl Shift<'_> {
             self.pipeline = None;
         }
         alone?;
-        self.tell_arrival().await
+        self.notify_arrival().await
     }
 
-    async fn write_one_by_one(&mut self, stretch: &Stretch) -> Result<(), Interrupted> {
+    async fn write_one_by_one(&mut self, stretch: &LogStretch) -> Result<(), ProjectorError> {
         for message in &stretch.messages {
             let bus = &self.worker.bus;
-            let partitions = bus.log().ok().map(|log| log.partitions);
-            let alone = Batch::of(std::slice::from_ref(message), bus.limits.max_body_bytes, partitions);
+            let partitions = bus.log_identity().ok().map(|log| log.partitions);
+            let alone =
+                ProjectionBatch::from_messages(std::slice::from_ref(message), bus.limits.max_body_bytes, partitions);
             match self.commit(&alone, message.sequence, 1).await {
-                Err(Interrupted::Session(refused @ SessionError::Refused(_))) => {
-                    self.set_aside(message, &refused.to_string()).await?;
-                    self.commit(&Batch::default(), message.sequence, 1).await?;
+                Err(ProjectorError::Session(refused @ SessionError::Refused(_))) => {
+                    self.write_dead_letter(message, &refused.to_string()).await?;
+                    self.commit(&ProjectionBatch::default(), message.sequence, 1).await?;
                 }
                 written => written?,
             }
         }
         // Behind the last one of them may be messages of others.
-        self.commit(&Batch::default(), stretch.to, 0).await
+        self.commit(&ProjectionBatch::default(), stretch.to, 0).await
     }
 
-    async fn commit(&mut self, batch: &Batch, to: u64, messages: usize) -> Result<(), Interrupted> {
+    async fn commit(&mut self, batch: &ProjectionBatch, to: u64, messages: usize) -> Result<(), ProjectorError> {
         for (message, reason) in &batch.set_aside {
-            self.set_aside(message, reason).await?;
+            self.write_dead_letter(message, reason).await?;
         }
         let moves = self.progress.moves(to);
         if moves.iter().all(|moved| moved.from == moved.to) {
             return Ok(());
         }
-        let rate = self.rate.of(messages) / moves.len() as f64;
+        let rate = self.rate.record_messages(messages) / moves.len() as f64;
         let mut attempt = 1;
         while let Err(error) = self.session.commit(&batch.changes, &moves, rate).await {
             if !matches!(error, SessionError::Contended(_)) || attempt >= ATTEMPTS {
@@ -253,7 +255,7 @@ impl Shift<'_> {
             attempt += 1;
         }
         self.progress.advance(to);
-        let state = if self.state == State::Live { GenerationState::Live.known_word() } else { BUILDING };
+        let state = if self.state == BuildState::Live { GenerationState::Live.known_word() } else { BUILDING };
         self.worker.bus.metrics.count(&PROJECTED, messages as f64, &[state]);
         tracing::debug!(
             generation = self.worker.target.generation,
@@ -267,20 +269,20 @@ impl Shift<'_> {
     }
 
     /// Writes a dead letter, before the position passes the message; on the way through a rebuild it is there already.
-    async fn set_aside(&mut self, message: &Raw, reason: &str) -> Result<(), Interrupted> {
+    async fn write_dead_letter(&mut self, message: &RawMessage, reason: &str) -> Result<(), ProjectorError> {
         if self.session.is_set_aside(message).await? {
             return Ok(());
         }
         let bus = &self.worker.bus;
-        bus.dead_letter(bus.service.name(), message, reason).await?;
-        Ok(self.session.set_aside(message, reason).await?)
+        bus.write_dead_letter(bus.service.name(), message, reason).await?;
+        Ok(self.session.record_set_aside(message, reason).await?)
     }
 
     /// Once the partition has arrived, tells the builder of the generation, which waits for this.
-    async fn tell_arrival(&mut self) -> Result<(), Interrupted> {
+    async fn notify_arrival(&mut self) -> Result<(), ProjectorError> {
         if self.progress.has_arrived() {
             self.pipeline = None;
-            self.session.tell_arrival().await?;
+            self.session.notify_arrival().await?;
         }
         Ok(())
     }

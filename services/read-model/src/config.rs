@@ -34,7 +34,7 @@ pub struct PostgresConfig {
 impl Default for PostgresConfig {
     fn default() -> Self {
         Self {
-            url: Secret::known("postgres://kairo@127.0.0.1:5432/kairo"),
+            url: Secret::public_default("postgres://kairo@127.0.0.1:5432/kairo"),
             max_connections: 8,
             acquire_timeout_ms: 3_000,
             statement_timeout_ms: 10_000,

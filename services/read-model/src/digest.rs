@@ -9,7 +9,7 @@ use crate::{ReadError, ReadModel, TABLES};
 
 /// The digests of one generation of the tables at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Digests {
+pub struct GenerationDigest {
     pub generation: i64,
     /// The last message that each partition took account of, by partition.
     pub positions: BTreeMap<i32, u64>,
@@ -26,9 +26,9 @@ pub struct TableDigest {
     pub digest: String,
 }
 
-impl Digests {
+impl GenerationDigest {
     /// The tables that differ between the two, in alphabetical order.
-    pub fn differing<'d>(&'d self, other: &'d Self) -> Vec<&'d str> {
+    pub fn differing_tables<'d>(&'d self, other: &'d Self) -> Vec<&'d str> {
         let tables = self.tables.iter().filter(|(table, digest)| other.tables.get(*table) != Some(digest));
         tables.map(|(table, _)| table.as_str()).collect()
     }
@@ -44,15 +44,18 @@ const COLUMNS: &str = "
 impl ReadModel {
     /// The digests of a generation as it is, none if there is no such generation of the tables. It reads every row, so
     /// it takes as long as that.
-    pub async fn digests(&self, generation: i64) -> Result<Option<Digests>, ReadError> {
-        let mut held = self.connection().await?;
-        Ok(digests(&mut held.connection, generation).await?)
+    pub async fn generation_digest(&self, generation: i64) -> Result<Option<GenerationDigest>, ReadError> {
+        let mut held = self.acquire_connection().await?;
+        Ok(digest_generation(&mut held.connection, generation).await?)
     }
 }
 
 /// Returns the digests of a generation, read on a connection that is in no transaction; `None` if there is no such
 /// generation.
-pub async fn digests(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Option<Digests>> {
+pub async fn digest_generation(
+    connection: &mut PgConnection,
+    generation: i64,
+) -> sqlx::Result<Option<GenerationDigest>> {
     // One moment for all tables, and nobody removes the generation meanwhile.
     let mut snapshot = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let hold = "SET LOCAL statement_timeout = 0; LOCK TABLE generations IN ACCESS SHARE MODE";
@@ -74,5 +77,5 @@ pub async fn digests(connection: &mut PgConnection, generation: i64) -> sqlx::Re
     }
     snapshot.commit().await?;
     let positions = positions.into_iter().map(|(partition, at)| (partition, u64::try_from(at).unwrap_or(0))).collect();
-    Ok(Some(Digests { generation, positions, tables }))
+    Ok(Some(GenerationDigest { generation, positions, tables }))
 }

@@ -35,7 +35,7 @@ impl ReadErrorKind {
         }
     }
 
-    fn of(error: &sqlx::Error) -> Self {
+    fn from_sqlx(error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
@@ -44,7 +44,7 @@ impl ReadErrorKind {
             | sqlx::Error::WorkerCrashed => ReadErrorKind::Unavailable,
             // The position, the one row that must be there: projector has yet to bring the schema up.
             sqlx::Error::RowNotFound => ReadErrorKind::Unavailable,
-            sqlx::Error::Database(error) if error.code().is_some_and(|code| passes(&code)) => {
+            sqlx::Error::Database(error) if error.code().is_some_and(|code| is_transient(&code)) => {
                 ReadErrorKind::Unavailable
             }
             sqlx::Error::Database(error) if error.code().is_some_and(|code| is_denial(&code)) => ReadErrorKind::Denied,
@@ -55,14 +55,14 @@ impl ReadErrorKind {
 
 impl ReadError {
     /// Something that is not about Postgres.
-    pub(crate) fn other(source: impl Error + Send + Sync + 'static) -> Self {
+    pub(crate) fn from_other(source: impl Error + Send + Sync + 'static) -> Self {
         Self { kind: ReadErrorKind::Other, source: source.into() }
     }
 }
 
 impl From<sqlx::Error> for ReadError {
     fn from(error: sqlx::Error) -> Self {
-        Self { kind: ReadErrorKind::of(&error), source: error.into() }
+        Self { kind: ReadErrorKind::from_sqlx(&error), source: error.into() }
     }
 }
 
@@ -77,7 +77,7 @@ impl From<sqlx::migrate::MigrateError> for ReadError {
 
 /// Returns true if the error of an SQLSTATE may pass
 /// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
-fn passes(code: &str) -> bool {
+fn is_transient(code: &str) -> bool {
     // Connection, rollback, resources, operator intervention, system.
     const CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
     // Lock not available; database, table, column or function that projector has yet to make.
@@ -97,16 +97,16 @@ mod tests {
     #[test]
     fn what_may_pass_is_told_from_what_will_not() {
         for code in ["08006", "40001", "53300", "57P01", "57P03", "42P01"] {
-            assert!(passes(code), "{code}");
+            assert!(is_transient(code), "{code}");
         }
         for code in ["22021", "23505", "42601", "54000"] {
-            assert!(!passes(code), "{code}");
+            assert!(!is_transient(code), "{code}");
         }
         for code in ["28000", "28P01", "42501"] {
-            assert!(is_denial(code) && !passes(code), "{code}");
+            assert!(is_denial(code) && !is_transient(code), "{code}");
         }
-        assert_eq!(ReadErrorKind::of(&sqlx::Error::PoolTimedOut), ReadErrorKind::Unavailable);
-        assert_eq!(ReadErrorKind::of(&sqlx::Error::RowNotFound), ReadErrorKind::Unavailable);
-        assert_eq!(ReadErrorKind::of(&sqlx::Error::InvalidArgument(String::new())), ReadErrorKind::Other);
+        assert_eq!(ReadErrorKind::from_sqlx(&sqlx::Error::PoolTimedOut), ReadErrorKind::Unavailable);
+        assert_eq!(ReadErrorKind::from_sqlx(&sqlx::Error::RowNotFound), ReadErrorKind::Unavailable);
+        assert_eq!(ReadErrorKind::from_sqlx(&sqlx::Error::InvalidArgument(String::new())), ReadErrorKind::Other);
     }
 }

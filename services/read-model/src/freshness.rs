@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use crate::{Projection, ReadError, ReadModel, Snapshot, generations::POSITION};
+use crate::{Projection, ReadError, ReadModel, ReadSnapshot, generations::POSITION};
 
 /// The channel on which every move of any position is told.
 pub const POSITION_CHANNEL: &str = "kairo_position";
@@ -46,7 +46,7 @@ pub enum NotFresh {
 
 /// Tells of the moves of a projection's position. Clones share their connection, which ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct Moves {
+pub(crate) struct PositionWatch {
     options: PgConnectOptions,
     projection: Projection,
     told: Arc<OnceLock<watch::Receiver<u64>>>,
@@ -55,7 +55,7 @@ pub(crate) struct Moves {
 impl ReadModel {
     /// The read model once it takes account of the message of this sequence, which is waited for no longer than
     /// `limit`. Connecting and reading come on top.
-    pub async fn at_least(&self, sequence: u64, limit: Duration) -> Result<Snapshot, NotFresh> {
+    pub async fn snapshot_at_least(&self, sequence: u64, limit: Duration) -> Result<ReadSnapshot, NotFresh> {
         let deadline = Instant::now() + limit;
         let mut moves = self.moves.subscribe();
         loop {
@@ -67,7 +67,7 @@ impl ReadModel {
                 return Ok(snapshot);
             }
             drop(snapshot);
-            if !reached_until(&mut moves, sequence, deadline).await {
+            if !reaches_before(&mut moves, sequence, deadline).await {
                 return Err(NotFresh::Behind { position, wanted: sequence });
             }
         }
@@ -75,12 +75,12 @@ impl ReadModel {
 }
 
 /// Returns true if a move reaches the sequence before the deadline.
-pub(crate) async fn reached_until(moves: &mut watch::Receiver<u64>, sequence: u64, deadline: Instant) -> bool {
-    timeout_at(deadline, reached(moves, sequence)).await.is_ok()
+pub(crate) async fn reaches_before(moves: &mut watch::Receiver<u64>, sequence: u64, deadline: Instant) -> bool {
+    timeout_at(deadline, wait_for_position(moves, sequence)).await.is_ok()
 }
 
 /// Waits for a move that leads there.
-async fn reached(moves: &mut watch::Receiver<u64>, sequence: u64) {
+async fn wait_for_position(moves: &mut watch::Receiver<u64>, sequence: u64) {
     loop {
         if moves.changed().await.is_err() {
             // Nobody listens any more, which happens at the very end.
@@ -92,7 +92,7 @@ async fn reached(moves: &mut watch::Receiver<u64>, sequence: u64) {
     }
 }
 
-impl Moves {
+impl PositionWatch {
     pub(crate) fn new(options: PgConnectOptions, projection: Projection) -> Self {
         Self { options: options.application_name("kairo-position"), projection, told: Arc::default() }
     }
@@ -100,24 +100,24 @@ impl Moves {
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         let begin = || {
             let (tell, told) = watch::channel(0);
-            tokio::spawn(listen(self.options.clone(), self.projection, tell));
+            tokio::spawn(listen_for_moves(self.options.clone(), self.projection, tell));
             told
         };
         self.told.get_or_init(begin).clone()
     }
 }
 
-impl fmt::Debug for Moves {
+impl fmt::Debug for PositionWatch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Moves").field("told", &self.told).finish_non_exhaustive()
     }
 }
 
 /// Tells of every move until nobody wants to know.
-async fn listen(options: PgConnectOptions, projection: Projection, tell: watch::Sender<u64>) {
+async fn listen_for_moves(options: PgConnectOptions, projection: Projection, tell: watch::Sender<u64>) {
     let listening = async {
         loop {
-            let Err(error) = session(&options, projection, &tell).await;
+            let Err(error) = run_listen_session(&options, projection, &tell).await;
             tracing::debug!(%error, "listening to the position was interrupted");
             sleep(PAUSE).await;
         }
@@ -129,17 +129,17 @@ async fn listen(options: PgConnectOptions, projection: Projection, tell: watch::
 }
 
 /// One connection's life.
-async fn session(
+async fn run_listen_session(
     options: &PgConnectOptions,
     projection: Projection,
     tell: &watch::Sender<u64>,
 ) -> Result<Infallible, Error> {
     // A pool of its own, which keeps nothing of the connection before.
     let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-    let mut listener = within(connected(pool.connect_lazy_with(options.clone()))).await?;
+    let mut listener = with_timeout(connect_listener(pool.connect_lazy_with(options.clone()))).await?;
     loop {
         let position = query_scalar(POSITION).bind(projection.name).bind(projection.version);
-        let position: i64 = within(position.fetch_one(&mut listener)).await?;
+        let position: i64 = with_timeout(position.fetch_one(&mut listener)).await?;
         // Also where it is the same: nobody must wait for what was told before they listened.
         tell.send_replace(u64::try_from(position).unwrap_or(0));
         // A move that is told of leads further than it says where another partition moved at the same time, so the
@@ -151,7 +151,7 @@ async fn session(
     }
 }
 
-async fn connected(pool: PgPool) -> Result<PgListener, Error> {
+async fn connect_listener(pool: PgPool) -> Result<PgListener, Error> {
     let mut listener = PgListener::connect_with(&pool).await?;
     // A connection that is lost ends the session, so that the position is read after listening again.
     listener.eager_reconnect(false);
@@ -159,7 +159,7 @@ async fn connected(pool: PgPool) -> Result<PgListener, Error> {
     Ok(listener)
 }
 
-async fn within<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+async fn with_timeout<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(PATIENCE, asked).await.unwrap_or(Err(Error::PoolTimedOut))
 }
 
@@ -171,7 +171,7 @@ mod tests {
     async fn a_move_back_does_not_count_as_reached() {
         let (tell, mut told) = watch::channel(9);
         told.mark_unchanged();
-        let waiting = tokio::spawn(async move { reached(&mut told, 7).await });
+        let waiting = tokio::spawn(async move { wait_for_position(&mut told, 7).await });
         for position in [0, 6, 7] {
             tell.send_replace(position);
             tokio::task::yield_now().await;

@@ -7,7 +7,7 @@
 use serde::Serialize;
 use sqlx::{Connection as _, FromRow, query, query_as, query_scalar};
 
-use crate::{POSITION_CHANNEL, ReadError, ReadModel, stored::Time};
+use crate::{POSITION_CHANNEL, ReadError, ReadModel, sql_values::Time};
 
 /// A kind of read model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ pub const GENERATIONS_CHANNEL: &str = "kairo_generations";
 impl ReadModel {
     /// Asks for another generation of a projection; projector builds it. Returns its number, or none if one is being
     /// built already.
-    pub async fn rebuild(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
-        let mut held = self.connection().await?;
+    pub async fn request_rebuild(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
+        let mut held = self.acquire_connection().await?;
         let mut transaction = held.connection.begin().await?;
         let entered = query_scalar(REQUEST_REBUILD).bind(projection.name).bind(projection.version);
         let entered: Option<i64> = entered.fetch_one(&mut *transaction).await?;
@@ -120,7 +120,7 @@ impl ReadModel {
     /// number, or none if there is none.
     pub async fn request_swap(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
         let accepted = query_scalar(REQUEST_SWAP).bind(projection.name).bind(projection.version);
-        let mut held = self.connection().await?;
+        let mut held = self.acquire_connection().await?;
         let accepted = accepted.fetch_one(&mut *held.connection).await?;
         query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut *held.connection).await?;
         Ok(accepted)
@@ -129,15 +129,15 @@ impl ReadModel {
     /// Asks for a generation of any projection to be removed, be it kept, failed or still being built. Returns false if
     /// there is none, or if it answers queries.
     pub async fn request_drop(&self, generation: i64) -> Result<bool, ReadError> {
-        let mut held = self.connection().await?;
+        let mut held = self.acquire_connection().await?;
         let dropped = query_scalar(REQUEST_DROP).bind(generation).fetch_one(&mut *held.connection).await?;
         query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut *held.connection).await?;
         Ok(dropped)
     }
 
     /// Every generation that there is, those of other versions included.
-    pub async fn generations(&self) -> Result<Vec<Generation>, ReadError> {
-        Ok(query_as(GENERATIONS).fetch_all(&mut *self.connection().await?.connection).await?)
+    pub async fn list_generations(&self) -> Result<Vec<Generation>, ReadError> {
+        Ok(query_as(GENERATIONS).fetch_all(&mut *self.acquire_connection().await?.connection).await?)
     }
 
     /// The sequence of the last message that everything here takes account of; 0 for none.
@@ -148,7 +148,7 @@ impl ReadModel {
     /// Returns the sequence of the last message that a projection takes account of; 0 for none.
     pub async fn position_of(&self, projection: Projection) -> Result<u64, ReadError> {
         let position = query_scalar(POSITION).bind(projection.name).bind(projection.version);
-        let sequence: i64 = position.fetch_one(&mut *self.connection().await?.connection).await?;
+        let sequence: i64 = position.fetch_one(&mut *self.acquire_connection().await?.connection).await?;
         Ok(u64::try_from(sequence).unwrap_or(0))
     }
 }

@@ -1,21 +1,21 @@
 //! The read model: what the log says, in Postgres, in a form that can be asked.
 //!
-//! projector alone writes it; everybody else asks a [`Snapshot`] of a [`ReadModel`]. Its tables are in `model/`, the
-//! registry of its generations in `migrations/`, every query is a file under `queries/`. Texts and times cross the border to Postgres as the types of [`stored`].
+//! projector alone writes it; everybody else asks a [`ReadSnapshot`] of a [`ReadModel`]. Its tables are in `model/`, the
+//! registry of its generations in `migrations/`, every query is a file under `queries/`. Texts and times cross the border to Postgres as the types of [`sql_values`].
 
 mod config;
 mod digest;
 mod error;
+mod event_rows;
 mod freshness;
 mod generations;
+mod output_columns;
+mod projection_stats;
 mod queries;
 pub mod readers;
-mod rendered;
 pub mod search;
-mod shown;
 mod snapshot;
-mod standing;
-pub mod stored;
+pub mod sql_values;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -23,8 +23,8 @@ use std::{
 };
 
 use kairo_core::sharing::{
-    Holder,
-    places::{Permit, Places},
+    QuotaHolder,
+    permit_pool::{Permit, PermitPool},
 };
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, Executor, PgPool, Postgres,
@@ -36,48 +36,48 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 pub use config::PostgresConfig;
-pub use digest::{Digests, TableDigest, digests};
+pub use digest::{GenerationDigest, TableDigest, digest_generation};
 pub use error::{ReadError, ReadErrorKind};
 pub use freshness::{NotFresh, POSITION_CHANNEL};
 pub use generations::{
     GENERATIONS_CHANNEL, Generation, INDEXES_SQL, PROJECTIONS, Projection, READ_MODEL, REQUEST_REBUILD, SEARCH, TABLES,
     TABLES_SQL,
 };
+pub use projection_stats::ProjectionStats;
 pub use queries::{
     approvals::ApprovalsQuery,
     briefings::BriefingsQuery,
     conversation::ConversationQuery,
     conversations::ConversationsQuery,
     events::EventsQuery,
-    export::{ExportPage, ExportPlace, ExportQuery},
+    export::{ExportCursor, ExportPage, ExportQuery},
     history::ThreadHistory,
-    inbox::Inbox,
+    inbox::UserInbox,
     inner_state::InnerStateQuery,
-    interaction::{TurnEvents, TurnProgress, interaction},
+    interaction::{TurnEvents, TurnProgress, build_interaction},
     memories::{MemoriesQuery, MemoryHistoryQuery},
     message::SentMessage,
-    outline::{OutlineQuery, Outlined},
-    owners::{Happened, Kind, Owners},
+    outline::{OutlineQuery, OutlineSlice},
+    owners::{OwnedKind, OwnerCandidates, TurnContext},
     recent::{ActionState, ActionsQuery, ProcessesQuery},
     tasks::{TaskState, TasksQuery},
-    teams::{SpentOn, TeamStanding},
-    thoughts::{SubmoduleChange, Thinking, ThoughtsQuery, thoughts},
+    teams::{DailyModelUsage, TeamStanding},
+    thoughts::{SubmoduleChange, ThinkingEvents, ThoughtsQuery, thought_rows},
     thread_messages::ThreadMessagesQuery,
     threads::{ThreadState, ThreadsQuery},
-    usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},
+    usage::{ModelUsage, UsageGrouping, UsageKey, UsageQuery},
 };
-pub use snapshot::Snapshot;
-pub use standing::Standing;
+pub use snapshot::ReadSnapshot;
 
 /// Most rows that one query returns.
 pub const MAX_ROWS: u32 = 1_000;
 
 /// A place in the log: the sequence of a message, and the position of an event within it.
-pub type Place = (u64, u32);
+pub type RowPosition = (u64, u32);
 
 /// A connection, and the place that it takes: given back in this order.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct PooledConnection {
     pub connection: PoolConnection<Postgres>,
     _permit: Permit,
 }
@@ -87,12 +87,12 @@ pub(crate) struct Connection {
 pub struct ReadModel {
     pool: PgPool,
     /// One for each connection of the pool.
-    places: Places,
+    places: PermitPool,
     /// The longest wait for a connection.
     wait: Duration,
     /// For whom it is asked.
-    holder: Holder,
-    moves: freshness::Moves,
+    holder: QuotaHolder,
+    moves: freshness::PositionWatch,
     /// The log that it is to be of; any, as long as that is not said.
     log: Arc<OnceLock<Uuid>>,
 }
@@ -115,10 +115,10 @@ impl ReadModel {
             .connect_lazy_with(config.query_options()?);
         Ok(Self {
             pool,
-            places: Places::shared(usize::try_from(config.max_connections).unwrap_or(usize::MAX)),
+            places: PermitPool::with_capacity(usize::try_from(config.max_connections).unwrap_or(usize::MAX)),
             wait: config.acquire_timeout(),
-            holder: Holder::of("service"),
-            moves: freshness::Moves::new(config.connect_options()?, READ_MODEL),
+            holder: QuotaHolder::for_group("service"),
+            moves: freshness::PositionWatch::new(config.connect_options()?, READ_MODEL),
             log: Arc::default(),
         })
     }
@@ -126,32 +126,32 @@ impl ReadModel {
     /// Returns the read model for a holder with a share of the connections: a holder of most of them waits for the
     /// others.
     #[must_use]
-    pub fn for_holder(&self, holder: Holder) -> Self {
+    pub fn for_holder(&self, holder: QuotaHolder) -> Self {
         Self { holder, ..self.clone() }
     }
 
     /// A connection, within the holder's share.
-    pub(crate) async fn connection(&self) -> Result<Connection, ReadError> {
-        let permit = timeout(self.wait, self.places.wait(&self.holder)).await;
+    pub(crate) async fn acquire_connection(&self) -> Result<PooledConnection, ReadError> {
+        let permit = timeout(self.wait, self.places.acquire(&self.holder)).await;
         let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        Ok(Connection { connection: self.pool.acquire().await?, _permit: permit })
+        Ok(PooledConnection { connection: self.pool.acquire().await?, _permit: permit })
     }
 
     /// From here on nothing is answered from tables that were made from another log: one that was restored from a backup is
     /// another, and tables may be ahead of it.
-    pub fn only_of_log(&self, log: Uuid) {
+    pub fn restrict_to_log(&self, log: Uuid) {
         self.log.get_or_init(|| log);
     }
 
     /// Returns the condition that restricts the registry to this log; `row` is the name of its row in the query.
-    pub(crate) fn of_log(&self, row: &str) -> String {
+    pub(crate) fn log_condition(&self, row: &str) -> String {
         // A replica of an older projector may not have added the column yet.
         let of = |log: &Uuid| format!(" AND coalesce(to_jsonb({row}) ->> 'log', '{log}') = '{log}'");
         self.log.get().map(of).unwrap_or_default()
     }
 
     /// The role that it has in Postgres.
-    pub fn role(&self) -> String {
+    pub fn postgres_role(&self) -> String {
         self.pool.connect_options().get_username().to_owned()
     }
 
@@ -174,7 +174,7 @@ pub async fn migrate(config: &PostgresConfig) -> Result<(), ReadError> {
     migrations.set_locking(false);
     connection.lock().await?;
     migrations.run(&mut connection).await?;
-    readers::let_in(&mut connection).await?;
+    readers::grant_all(&mut connection).await?;
     connection.unlock().await?;
     connection.close().await?;
     Ok(())

@@ -12,7 +12,6 @@ pub mod conversation;
 pub mod conversations;
 pub mod events;
 pub mod export;
-pub mod held;
 pub mod history;
 pub mod inbox;
 pub mod inner_state;
@@ -30,25 +29,26 @@ pub mod thoughts;
 pub mod thread_messages;
 pub mod threads;
 pub mod usage;
+pub mod user_holdings;
 pub mod waits;
 
-use crate::{MAX_ROWS, Place};
+use crate::{MAX_ROWS, RowPosition};
 
 /// Before and behind all that there is.
-const BEGINNING: Place = (0, 0);
-const END: Place = (u64::MAX, u32::MAX);
+const BEGINNING: RowPosition = (0, 0);
+const END: RowPosition = (u64::MAX, u32::MAX);
 
 /// A place as Postgres counts.
-fn place((sequence, position): Place) -> (i64, i32) {
-    (number(sequence), i32::try_from(position).unwrap_or(i32::MAX))
+fn to_sql_position((sequence, position): RowPosition) -> (i64, i32) {
+    (to_bigint(sequence), i32::try_from(position).unwrap_or(i32::MAX))
 }
 
 /// A sequence as Postgres counts; streams do not reach what does not fit.
-fn number(sequence: u64) -> i64 {
+fn to_bigint(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
 /// Returns the number of rows to ask for, 1 to [`MAX_ROWS`].
-fn rows(limit: u32) -> i64 {
+fn row_limit(limit: u32) -> i64 {
     i64::from(limit.clamp(1, MAX_ROWS))
 }

@@ -13,19 +13,19 @@ use crate::TABLES;
 
 /// A role that may read, and what it may.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader {
+pub struct ReaderRole {
     pub role: &'static str,
     /// Tables of the registry.
     pub registry: &'static [&'static str],
     /// The requests it may make of projector, as the registry's functions of these names and arguments.
     pub requests: &'static [&'static str],
     /// Tables of each generation.
-    pub tables: Extent,
+    pub tables: ReadableTables,
 }
 
 /// The tables of a generation that a reader may read.
 #[derive(Clone, Copy, Debug)]
-pub enum Extent {
+pub enum ReadableTables {
     /// All of them.
     All,
     /// These, and of each these columns; all of them if none is named.
@@ -33,19 +33,19 @@ pub enum Extent {
 }
 
 /// All of them.
-pub const READERS: [Reader; 2] = [
-    Reader {
+pub const READERS: [ReaderRole; 2] = [
+    ReaderRole {
         role: "kairo_gateway",
         registry: &["generations", "positions", "set_aside", "refused_documents"],
         requests: &["request_rebuild(text, integer)", "request_swap(text, integer)", "request_drop(bigint)"],
-        tables: Extent::All,
+        tables: ReadableTables::All,
     },
-    Reader {
+    ReaderRole {
         role: "kairo_tool_runner",
         registry: &["generations", "positions"],
         requests: &[],
         // Whose a thread is decides whose memories are found.
-        tables: Extent::Only(&[("memories", &[]), ("threads", &["agent", "thread_id", "user_id"])]),
+        tables: ReadableTables::Only(&[("memories", &[]), ("threads", &["agent", "thread_id", "user_id"])]),
     },
 ];
 
@@ -57,7 +57,7 @@ const PLACES: &str = "
     WHERE projection = 'read-model' AND state NOT IN ('asked', 'dropping') AND to_regnamespace(place) IS NOT NULL
     ORDER BY generation";
 
-impl Reader {
+impl ReaderRole {
     /// Statements that let it into the registry.
     fn registry_grants(&self) -> String {
         let Self { role, registry, requests, .. } = self;
@@ -74,7 +74,8 @@ impl Reader {
     fn generation_grants(&self, place: &str, made: &[String]) -> String {
         let role = self.role;
         let mut sql = format!("GRANT USAGE ON SCHEMA {place} TO {role};");
-        for (table, columns) in self.tables.list().into_iter().filter(|(table, _)| made.iter().any(|it| it == table)) {
+        for (table, columns) in self.tables.to_list().into_iter().filter(|(table, _)| made.iter().any(|it| it == table))
+        {
             let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
             // Writing to a String cannot fail.
             let _ = write!(sql, "GRANT SELECT{columns} ON {place}.{table} TO {role};");
@@ -83,8 +84,8 @@ impl Reader {
     }
 }
 
-impl Extent {
-    fn list(self) -> Vec<(&'static str, &'static [&'static str])> {
+impl ReadableTables {
+    fn to_list(self) -> Vec<(&'static str, &'static [&'static str])> {
         const ALL: &[&str] = &[];
         match self {
             Self::All => TABLES.into_iter().map(|table| (table, ALL)).collect(),
@@ -94,23 +95,23 @@ impl Extent {
 }
 
 /// Lets readers into the registry, and into the generations that there are.
-pub(crate) async fn let_in(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub(crate) async fn grant_all(connection: &mut PgConnection) -> sqlx::Result<()> {
     let mut transaction = connection.begin().await?;
     // So that nobody removes a generation meanwhile.
     raw_sql("LOCK TABLE generations IN ACCESS SHARE MODE").execute(&mut *transaction).await?;
-    let readers = present(&mut transaction).await?;
-    let sql: String = readers.iter().map(Reader::registry_grants).collect();
+    let readers = existing_readers(&mut transaction).await?;
+    let sql: String = readers.iter().map(ReaderRole::registry_grants).collect();
     raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
     let places: Vec<String> = query_scalar(PLACES).fetch_all(&mut *transaction).await?;
     for place in places {
-        let_into(&mut transaction, &place).await?;
+        grant_generation(&mut transaction, &place).await?;
     }
     transaction.commit().await
 }
 
 /// Lets readers into the tables in this schema, which are of a generation.
-pub async fn let_into(connection: &mut PgConnection, place: &str) -> sqlx::Result<()> {
-    let readers = present(connection).await?;
+pub async fn grant_generation(connection: &mut PgConnection, place: &str) -> sqlx::Result<()> {
+    let readers = existing_readers(connection).await?;
     let made: Vec<String> = query_scalar(MADE).bind(place).fetch_all(&mut *connection).await?;
     let sql: String = readers.iter().map(|reader| reader.generation_grants(place, &made)).collect();
     raw_sql(AssertSqlSafe(sql)).execute(connection).await?;
@@ -118,7 +119,7 @@ pub async fn let_into(connection: &mut PgConnection, place: &str) -> sqlx::Resul
 }
 
 /// Those whose role exists here.
-async fn present(connection: &mut PgConnection) -> sqlx::Result<Vec<Reader>> {
+async fn existing_readers(connection: &mut PgConnection) -> sqlx::Result<Vec<ReaderRole>> {
     let roles: Vec<String> = query_scalar(ROLES).bind(READERS.map(|reader| reader.role)).fetch_all(connection).await?;
     Ok(READERS.into_iter().filter(|reader| roles.iter().any(|role| role == reader.role)).collect())
 }
@@ -153,7 +154,7 @@ mod tests {
         let made = TABLES_SQL.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
         assert_eq!(made.collect::<Vec<_>>(), TABLES);
         for reader in READERS {
-            assert!(reader.tables.list().iter().all(|(table, _)| TABLES.contains(table)), "{reader:?}");
+            assert!(reader.tables.to_list().iter().all(|(table, _)| TABLES.contains(table)), "{reader:?}");
         }
     }
 

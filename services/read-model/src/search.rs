@@ -19,20 +19,20 @@ mod words;
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::civil::Date;
-use kairo_core::sharing::Holder;
+use kairo_core::sharing::QuotaHolder;
 use kairo_proto::v1::{SearchFacets, SearchResponse};
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
 
 pub use config::SearchConfig;
-pub use document::Kind;
-use meili::{Engine, EngineError};
+pub use document::DocumentKind;
+use meili::{EngineError, SearchEngine};
 pub(crate) use {
-    folding::folded,
+    folding::fold_text,
     words::{is_unspaced, tokens},
 };
 
-use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::Moves};
+use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::PositionWatch};
 
 /// Most hits of an answer, and most pages of so many.
 pub const MAX_HITS: u32 = 100;
@@ -45,7 +45,7 @@ pub struct SearchQuery {
     /// wrong, but for the first. Empty for everything, what changed last first.
     pub words: String,
     /// Empty for all.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<DocumentKind>,
     pub agent: Option<String>,
     /// Only entries of this user, and memories and inner state for all.
     pub user: Option<String>,
@@ -71,34 +71,34 @@ impl SearchQuery {
 }
 
 /// Returns the counts of each value, by facet.
-fn facets(mut counts: BTreeMap<String, BTreeMap<String, u64>>) -> SearchFacets {
+fn to_search_facets(mut counts: BTreeMap<String, BTreeMap<String, u64>>) -> SearchFacets {
     let mut take = |facet: &str| counts.remove(facet).unwrap_or_default();
     SearchFacets { kind: take("kind"), agent: take("agent"), r#type: take("type"), status: take("status") }
 }
 
 /// Answers searches. Clones share their connections.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct SearchService {
     model: ReadModel,
-    engine: Option<Engine>,
+    engine: Option<SearchEngine>,
     config: SearchConfig,
-    moves: Moves,
+    moves: PositionWatch,
 }
 
-impl Search {
+impl SearchService {
     /// Connects when the first question is asked.
     ///
     /// # Errors
     /// When a URL cannot be read, which validation finds first, or no HTTP client can be made on this machine.
     pub fn open(model: ReadModel, postgres: &PostgresConfig, config: &SearchConfig) -> Result<Self, ReadError> {
-        let moves = Moves::new(postgres.connect_options()?, SEARCH);
-        let engine = Engine::open(config).map_err(ReadError::other)?;
+        let moves = PositionWatch::new(postgres.connect_options()?, SEARCH);
+        let engine = SearchEngine::open(config).map_err(ReadError::from_other)?;
         Ok(Self { model, engine, config: config.clone(), moves })
     }
 
     /// Returns the search for a holder with a share of the connections.
     #[must_use]
-    pub fn for_holder(&self, holder: Holder) -> Self {
+    pub fn for_holder(&self, holder: QuotaHolder) -> Self {
         Self { model: self.model.for_holder(holder), ..self.clone() }
     }
 
@@ -112,7 +112,7 @@ impl Search {
     ) -> Result<SearchResponse, NotFresh> {
         let deadline = Instant::now() + limit;
         if let Some(engine) = &self.engine {
-            match self.asked(engine, query, sequence, deadline).await {
+            match self.ask_engine(engine, query, sequence, deadline).await {
                 Ok(Some(answered)) => return Ok(answered),
                 Ok(None) => {}
                 // Postgres may be away for a moment; then it says so itself.
@@ -122,7 +122,7 @@ impl Search {
         let snapshot = match sequence {
             0 => self.model.snapshot().await?,
             // What is late in the search engine may be in the tables, even if there is no time left to wait.
-            _ => self.model.at_least(sequence, deadline.saturating_duration_since(Instant::now())).await?,
+            _ => self.model.snapshot_at_least(sequence, deadline.saturating_duration_since(Instant::now())).await?,
         };
         Ok(snapshot.search(query).await?)
     }
@@ -133,14 +133,14 @@ impl Search {
     }
 
     /// The search engine, and the name of a generation's index in it; none where no search engine is configured.
-    pub fn index(&self, generation: i64) -> Option<(&Engine, String)> {
-        Some((self.engine.as_ref()?, self.config.index(generation)))
+    pub fn engine_index(&self, generation: i64) -> Option<(&SearchEngine, String)> {
+        Some((self.engine.as_ref()?, self.config.index_name(generation)))
     }
 
     /// Asks the search engine; `None` if it has no answer, or none that is fresh enough.
-    async fn asked(
+    async fn ask_engine(
         &self,
-        engine: &Engine,
+        engine: &SearchEngine,
         query: &SearchQuery,
         sequence: u64,
         deadline: Instant,
@@ -148,11 +148,11 @@ impl Search {
         let mut moves = self.moves.subscribe();
         let (index, position) = loop {
             moves.mark_unchanged();
-            let Some((generation, position)) = self.live().await? else { return Ok(None) };
+            let Some((generation, position)) = self.live_generation().await? else { return Ok(None) };
             if position >= sequence {
-                break (self.config.index(generation), position);
+                break (self.config.index_name(generation), position);
             }
-            if !crate::freshness::reached_until(&mut moves, sequence, deadline).await {
+            if !crate::freshness::reaches_before(&mut moves, sequence, deadline).await {
                 return Ok(None);
             }
         };
@@ -170,19 +170,20 @@ impl Search {
     }
 
     /// The live generation of the documents, and how far it is.
-    async fn live(&self) -> Result<Option<(i64, u64)>, ReadError> {
+    async fn live_generation(&self) -> Result<Option<(i64, u64)>, ReadError> {
         let live = format!(
             "SELECT generation, sequence FROM generations JOIN positions USING (generation) \
              WHERE projection = $1 AND version = $2 AND state = 'live'{}",
-            self.model.of_log("generations")
+            self.model.log_condition("generations")
         );
         let live = sqlx::query_as(AssertSqlSafe(live)).bind(SEARCH.name).bind(SEARCH.version);
-        let live: Option<(i64, i64)> = live.fetch_optional(&mut *self.model.connection().await?.connection).await?;
+        let live: Option<(i64, i64)> =
+            live.fetch_optional(&mut *self.model.acquire_connection().await?.connection).await?;
         Ok(live.map(|(generation, sequence)| (generation, u64::try_from(sequence).unwrap_or(0))))
     }
 }
 
 /// A day as documents have it.
-fn number(day: Date) -> i64 {
+fn day_number(day: Date) -> i64 {
     i64::from(day.year()) * 10_000 + i64::from(day.month()) * 100 + i64::from(day.day())
 }

@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Connection, READ_MODEL, ReadError, ReadModel};
+use crate::{PooledConnection, READ_MODEL, ReadError, ReadModel};
 
 /// The statement that ends a transaction, whether or not it went well.
 const END: &str = "COMMIT";
@@ -17,20 +17,20 @@ const ENDING: Duration = Duration::from_secs(10);
 
 /// The read model as it was at one moment. It holds a connection, so it is not to be kept for long.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct ReadSnapshot {
     position: u64,
-    connection: Arc<Mutex<Connection>>,
+    connection: Arc<Mutex<PooledConnection>>,
 }
 
 impl ReadModel {
     /// The read model as it is.
-    pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
+    pub async fn snapshot(&self) -> Result<ReadSnapshot, ReadError> {
         // It exists before its transaction does, so that this ends however far it came.
-        let connection = Arc::new(Mutex::new(self.connection().await?));
-        let snapshot = Snapshot { position: 0, connection };
+        let connection = Arc::new(Mutex::new(self.acquire_connection().await?));
+        let snapshot = ReadSnapshot { position: 0, connection };
         // What is live is chosen once, so that all rows are of one generation; and whoever removes one waits for those
         // who look, by a lock that is taken before the moment is chosen.
-        let of_log = self.of_log("live");
+        let of_log = self.log_condition("live");
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE generations IN ACCESS SHARE MODE; \
              SELECT (SELECT min(sequence) FROM positions WHERE positions.generation = live.generation), \
@@ -40,11 +40,11 @@ impl ReadModel {
         );
         let row = raw_sql(AssertSqlSafe(begin)).fetch_one(&mut **snapshot.connection().await).await?;
         let sequence: i64 = row.try_get(0)?;
-        Ok(snapshot.at(u64::try_from(sequence).unwrap_or(0)))
+        Ok(snapshot.with_position(u64::try_from(sequence).unwrap_or(0)))
     }
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The sequence of the last message that its rows take account of; 0 for none.
     pub fn position(&self) -> u64 {
         self.position
@@ -55,13 +55,13 @@ impl Snapshot {
         MutexGuard::map(self.connection.lock().await, |it| &mut it.connection)
     }
 
-    fn at(mut self, position: u64) -> Self {
+    fn with_position(mut self, position: u64) -> Self {
         self.position = position;
         self
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for ReadSnapshot {
     /// The connection goes back when the transaction has ended; a query that was given up ends first.
     fn drop(&mut self) {
         let connection = self.connection.clone();

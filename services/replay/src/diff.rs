@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use kairo_events::ids::Name;
-use kairo_mind::replay::Drift;
+use kairo_mind::replay::RequestDrift;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    lanes::verdict::Verdict,
-    report::{Class, Decision, Place, Report},
+    lanes::verdict::LaneVerdict,
+    report::{DecisionDifference, DecisionReport, OutcomeClass, Report},
 };
 
 /// The format of a comparison. Changes within one version only add fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
+pub enum DiffFormat {
     #[default]
     #[serde(rename = "kairo.diff.v1")]
     V1,
@@ -23,19 +23,19 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
     /// It says of the object what it is.
-    pub report: Form,
-    pub before: Of,
-    pub after: Of,
+    pub report: DiffFormat,
+    pub before: ReportOrigin,
+    pub after: ReportOrigin,
     /// Decisions that are the same in both.
     pub unchanged: usize,
-    pub decisions: Vec<Change>,
+    pub decisions: Vec<DecisionChange>,
     /// Agents of which the states are not the same.
     pub states: Vec<Name>,
 }
 
 /// The build and the changes that a report is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Of {
+pub struct ReportOrigin {
     pub version: String,
     pub changed: Vec<String>,
     /// The message at which it stopped for want of a newer build.
@@ -44,10 +44,10 @@ pub struct Of {
 
 /// A decision that is not the same in both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct DecisionChange {
     pub agent: Name,
     pub sequence: u64,
-    pub change: Kind,
+    pub change: DecisionChangeKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Brief>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct Change {
 /// The change of a decision from one report to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DecisionChangeKind {
     /// It is in the second report alone.
     Appeared,
     /// It is in the first report alone.
@@ -71,16 +71,16 @@ pub enum Kind {
 /// The outcome of a decision, in brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
-    pub outcome: Class,
+    pub outcome: OutcomeClass,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drifted: Vec<Drift>,
+    pub drifted: Vec<RequestDrift>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub differences: Vec<Place>,
+    pub differences: Vec<DecisionDifference>,
     /// The verdict on the models' samples for the decision, if models were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<LaneVerdict>,
 }
 
 /// The reason for which two reports cannot be compared.
@@ -98,12 +98,12 @@ impl Diff {
     /// # Errors
     /// If the reports are not of the same log, or one of them names a decision twice.
     pub fn between(before: &Report, after: &Report) -> Result<Self, NotComparable> {
-        let (one, other) = (by_place(before)?, by_place(after)?);
+        let (one, other) = (index_by_position(before)?, index_by_position(after)?);
         let mut places: Vec<_> = one.keys().chain(other.keys().filter(|place| !one.contains_key(*place))).collect();
         places.sort_unstable();
         let (mut unchanged, mut decisions) = (0, Vec::new());
         for place in places {
-            match change(one.get(place).copied(), other.get(place).copied())? {
+            match compare_decisions(one.get(place).copied(), other.get(place).copied())? {
                 Some(change) => decisions.push(change),
                 None => unchanged += 1,
             }
@@ -111,8 +111,8 @@ impl Diff {
         let differs =
             |(agent, digest): &(&Name, &String)| after.states.get(*agent).is_some_and(|other| *other != **digest);
         let states = before.states.iter().filter(differs).map(|(agent, _)| agent.clone()).collect();
-        let (before, after) = (Of::from(before), Of::from(after));
-        Ok(Self { report: Form::V1, before, after, unchanged, decisions, states })
+        let (before, after) = (ReportOrigin::from(before), ReportOrigin::from(after));
+        Ok(Self { report: DiffFormat::V1, before, after, unchanged, decisions, states })
     }
 
     /// Returns true if both reports say the same of every decision.
@@ -121,12 +121,12 @@ impl Diff {
     }
 }
 
-type Places<'r> = BTreeMap<(u64, &'r Name), &'r Decision>;
+type DecisionsByPosition<'r> = BTreeMap<(u64, &'r Name), &'r DecisionReport>;
 
-fn by_place(report: &Report) -> Result<Places<'_>, NotComparable> {
-    let mut places = Places::new();
+fn index_by_position(report: &Report) -> Result<DecisionsByPosition<'_>, NotComparable> {
+    let mut places = DecisionsByPosition::new();
     for decision in &report.decisions {
-        let Decision { agent, sequence, .. } = decision;
+        let DecisionReport { agent, sequence, .. } = decision;
         if places.insert((*sequence, agent), decision).is_some() {
             return Err(NotComparable::Twice { agent: agent.clone(), sequence: *sequence });
         }
@@ -134,32 +134,35 @@ fn by_place(report: &Report) -> Result<Places<'_>, NotComparable> {
     Ok(places)
 }
 
-fn change(before: Option<&Decision>, after: Option<&Decision>) -> Result<Option<Change>, NotComparable> {
+fn compare_decisions(
+    before: Option<&DecisionReport>,
+    after: Option<&DecisionReport>,
+) -> Result<Option<DecisionChange>, NotComparable> {
     let Some(decision) = before.or(after) else { return Ok(None) };
     let (agent, sequence) = (decision.agent.clone(), decision.sequence);
     let change = match (before, after) {
-        (None, _) => Kind::Appeared,
-        (_, None) => Kind::Vanished,
+        (None, _) => DecisionChangeKind::Appeared,
+        (_, None) => DecisionChangeKind::Vanished,
         (Some(one), Some(other)) if one.input_id != other.input_id => {
             return Err(NotComparable::OtherLog { agent, sequence });
         }
-        (Some(one), Some(other)) if one.outcome != other.outcome => Kind::Outcome,
-        (Some(one), Some(other)) if Brief::from(one) != Brief::from(other) => Kind::Details,
+        (Some(one), Some(other)) if one.outcome != other.outcome => DecisionChangeKind::Outcome,
+        (Some(one), Some(other)) if Brief::from(one) != Brief::from(other) => DecisionChangeKind::Details,
         // The first places may be the same, and what was made be another.
-        (Some(one), Some(other)) if one.made != other.made => Kind::Details,
+        (Some(one), Some(other)) if one.made != other.made => DecisionChangeKind::Details,
         _ => return Ok(None),
     };
-    Ok(Some(Change { agent, sequence, change, before: before.map(Brief::from), after: after.map(Brief::from) }))
+    Ok(Some(DecisionChange { agent, sequence, change, before: before.map(Brief::from), after: after.map(Brief::from) }))
 }
 
-impl From<&Decision> for Brief {
-    fn from(decision: &Decision) -> Self {
-        let Decision { outcome, reason, drifted, differences, lanes, .. } = decision.clone();
+impl From<&DecisionReport> for Brief {
+    fn from(decision: &DecisionReport) -> Self {
+        let DecisionReport { outcome, reason, drifted, differences, lanes, .. } = decision.clone();
         Self { outcome, reason, drifted, differences, verdict: lanes.map(|lanes| lanes.verdict) }
     }
 }
 
-impl From<&Report> for Of {
+impl From<&Report> for ReportOrigin {
     fn from(report: &Report) -> Self {
         let stopped = report.stopped.as_ref().map(|stopped| stopped.sequence);
         Self { version: report.version.clone(), changed: report.changed.clone(), stopped }
@@ -172,29 +175,35 @@ mod tests {
 
     use super::*;
 
-    fn report(decisions: &[(u64, Class, &str)]) -> Report {
-        let decision = |(sequence, outcome, input): &(u64, Class, &str)| json!({ "agent": "cook", "sequence": sequence, "outcome": outcome, "input_id": input });
+    fn report(decisions: &[(u64, OutcomeClass, &str)]) -> Report {
+        let decision = |(sequence, outcome, input): &(u64, OutcomeClass, &str)| json!({ "agent": "cook", "sequence": sequence, "outcome": outcome, "input_id": input });
         let decisions: Vec<_> = decisions.iter().map(decision).collect();
         Report { decisions: serde_json::from_value(json!(decisions)).unwrap(), ..Report::default() }
     }
 
     #[test]
     fn decisions_appear_vanish_and_come_out_otherwise() {
-        let before = report(&[(3, Class::Same, "a"), (5, Class::Same, "b"), (7, Class::Differs, "c")]);
-        let after = report(&[(3, Class::Same, "a"), (5, Class::Drifted, "b"), (9, Class::Same, "d")]);
+        let before =
+            report(&[(3, OutcomeClass::Same, "a"), (5, OutcomeClass::Same, "b"), (7, OutcomeClass::Differs, "c")]);
+        let after =
+            report(&[(3, OutcomeClass::Same, "a"), (5, OutcomeClass::Drifted, "b"), (9, OutcomeClass::Same, "d")]);
         let diff = Diff::between(&before, &after).unwrap();
-        let changes: Vec<(u64, Kind)> = diff.decisions.iter().map(|it| (it.sequence, it.change)).collect();
-        assert_eq!(changes, [(5, Kind::Outcome), (7, Kind::Vanished), (9, Kind::Appeared)]);
+        let changes: Vec<(u64, DecisionChangeKind)> =
+            diff.decisions.iter().map(|it| (it.sequence, it.change)).collect();
+        assert_eq!(
+            changes,
+            [(5, DecisionChangeKind::Outcome), (7, DecisionChangeKind::Vanished), (9, DecisionChangeKind::Appeared)]
+        );
         assert!(diff.unchanged == 1 && !diff.is_same());
         assert!(Diff::between(&before, &before).unwrap().is_same());
     }
 
     #[test]
     fn the_same_outcome_at_another_place_or_with_another_state_is_no_longer_the_same() {
-        let before = report(&[(3, Class::Differs, "a")]);
+        let before = report(&[(3, OutcomeClass::Differs, "a")]);
         let mut after = before.clone();
         after.decisions[0].made = Some(json!({ "cursor": 2 }));
-        assert_eq!(Diff::between(&before, &after).unwrap().decisions[0].change, Kind::Details);
+        assert_eq!(Diff::between(&before, &after).unwrap().decisions[0].change, DecisionChangeKind::Details);
         let state = |digest: &str| {
             let states = [(Name::parse("cook").unwrap(), digest.to_owned())].into();
             Report { states, ..before.clone() }
@@ -205,9 +214,9 @@ mod tests {
 
     #[test]
     fn reports_of_other_logs_are_not_compared() {
-        let (one, other) = (report(&[(3, Class::Same, "a")]), report(&[(3, Class::Same, "b")]));
+        let (one, other) = (report(&[(3, OutcomeClass::Same, "a")]), report(&[(3, OutcomeClass::Same, "b")]));
         assert!(matches!(Diff::between(&one, &other), Err(NotComparable::OtherLog { sequence: 3, .. })));
-        let twice = report(&[(3, Class::Same, "a"), (3, Class::Same, "a")]);
+        let twice = report(&[(3, OutcomeClass::Same, "a"), (3, OutcomeClass::Same, "a")]);
         assert!(matches!(Diff::between(&twice, &one), Err(NotComparable::Twice { .. })));
     }
 }

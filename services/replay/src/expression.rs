@@ -5,7 +5,7 @@
 use cel::{Context, Program, Value as Cel};
 use kairo_mind::conditions::{
     DEEPEST,
-    cel::{converted, on_a_stack_of_its_own},
+    cel::{to_cel, with_large_stack},
 };
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub const LONGEST: usize = 4_096;
 
 /// The reason for which an expression cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum ExpressionError {
     #[error("expected an expression of at most {LONGEST} characters")]
     Long,
     #[error("expected parentheses at most {DEEPEST} deep")]
@@ -35,7 +35,7 @@ pub struct Expression {
 
 /// The result of an expression on a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ExpressionOutcome {
     Holds,
     DoesNot,
     /// It asks for what the state has not, or says something else than true or false.
@@ -47,9 +47,9 @@ impl Expression {
     ///
     /// # Errors
     /// If the text is no expression; the error says what was expected.
-    pub fn read(text: &str) -> Result<Self, Unusable> {
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         if text.chars().count() > LONGEST {
-            return Err(Unusable::Long);
+            return Err(ExpressionError::Long);
         }
         let deepest = text.chars().scan(0_usize, |depth, sign| {
             *depth = match sign {
@@ -60,33 +60,34 @@ impl Expression {
             Some(*depth)
         });
         if deepest.max().is_some_and(|deepest| deepest > DEEPEST) {
-            return Err(Unusable::Deep);
+            return Err(ExpressionError::Deep);
         }
-        let read = || Program::compile(text).map_err(|error| Unusable::Syntax(error.to_string()));
+        let read = || Program::compile(text).map_err(|error| ExpressionError::Syntax(error.to_string()));
         let program =
-            on_a_stack_of_its_own(read).unwrap_or_else(|| Err(Unusable::Syntax("it cannot be read".into())))?;
+            with_large_stack(read).unwrap_or_else(|| Err(ExpressionError::Syntax("it cannot be read".into())))?;
         let fields = program.references().variables().into_iter().map(str::to_owned).collect();
         Ok(Self { program, fields })
     }
 
     /// Evaluates the expression on this state.
-    pub fn of(&self, state: &Value) -> Said {
-        on_a_stack_of_its_own(|| self.evaluate(state)).unwrap_or_else(|| Said::Unclear("it cannot be evaluated".into()))
+    pub fn evaluate_on(&self, state: &Value) -> ExpressionOutcome {
+        with_large_stack(|| self.run_program(state))
+            .unwrap_or_else(|| ExpressionOutcome::Unclear("it cannot be evaluated".into()))
     }
 
-    fn evaluate(&self, state: &Value) -> Said {
+    fn run_program(&self, state: &Value) -> ExpressionOutcome {
         let mut context = Context::default();
         // Of a large state, what is not asked for need not be converted.
         for name in &self.fields {
             if let Some(value) = state.get(name) {
-                context.add_variable_from_value(name.as_str(), converted(value, WHOLE));
+                context.add_variable_from_value(name.as_str(), to_cel(value, WHOLE));
             }
         }
         match self.program.execute(&context) {
-            Ok(Cel::Bool(true)) => Said::Holds,
-            Ok(Cel::Bool(false)) => Said::DoesNot,
-            Ok(_) => Said::Unclear("it is neither true nor false".to_owned()),
-            Err(error) => Said::Unclear(error.to_string()),
+            Ok(Cel::Bool(true)) => ExpressionOutcome::Holds,
+            Ok(Cel::Bool(false)) => ExpressionOutcome::DoesNot,
+            Ok(_) => ExpressionOutcome::Unclear("it is neither true nor false".to_owned()),
+            Err(error) => ExpressionOutcome::Unclear(error.to_string()),
         }
     }
 }
@@ -97,13 +98,13 @@ mod tests {
 
     use super::*;
 
-    fn said(expression: &str) -> Said {
+    fn said(expression: &str) -> ExpressionOutcome {
         let state = json!({
             "cursor": 9,
             "in_flight": { "a": { "tool": "tools.now" } },
             "threads": { "t": { "title": "the invoice" } },
         });
-        Expression::read(expression).unwrap().of(&state)
+        Expression::parse(expression).unwrap().evaluate_on(&state)
     }
 
     #[test]
@@ -113,18 +114,18 @@ mod tests {
             "size(in_flight) == 1 && in_flight.a.tool == 'tools.now'",
             "threads.exists(id, threads[id].title.contains('invoice'))",
         ] {
-            assert_eq!(said(holds), Said::Holds, "{holds}");
+            assert_eq!(said(holds), ExpressionOutcome::Holds, "{holds}");
         }
-        assert_eq!(said("cursor > 9"), Said::DoesNot);
+        assert_eq!(said("cursor > 9"), ExpressionOutcome::DoesNot);
         for unclear in ["turns.a.due == 1", "in_flight.b.tool == 'x'", "cursor + 1", "cursr == 9"] {
-            assert!(matches!(said(unclear), Said::Unclear(_)), "{unclear}");
+            assert!(matches!(said(unclear), ExpressionOutcome::Unclear(_)), "{unclear}");
         }
     }
 
     #[test]
     fn what_is_no_expression_is_refused_with_what_was_expected() {
-        assert!(matches!(Expression::read("cursor =="), Err(Unusable::Syntax(_))));
-        assert_eq!(Expression::read(&"x".repeat(LONGEST + 1)).err(), Some(Unusable::Long));
-        assert_eq!(Expression::read(&"(".repeat(DEEPEST + 1)).err(), Some(Unusable::Deep));
+        assert!(matches!(Expression::parse("cursor =="), Err(ExpressionError::Syntax(_))));
+        assert_eq!(Expression::parse(&"x".repeat(LONGEST + 1)).err(), Some(ExpressionError::Long));
+        assert_eq!(Expression::parse(&"(".repeat(DEEPEST + 1)).err(), Some(ExpressionError::Deep));
     }
 }

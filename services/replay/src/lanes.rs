@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::record::Record;
 use kairo_mind::{
-    deliberation::is_without_words,
+    deliberation::has_lost_words,
     replay::{
-        Asked, Replay, Unmade,
-        again::{Again, Kept, Step},
-        changes::Changes,
+        Replay, ReplayError, ReplayedCall,
+        changes::ReplayChanges,
+        rerun::{KeptAnswers, Rerun, RerunStep},
     },
     tokens,
 };
@@ -24,15 +24,15 @@ use kairo_proto::v1::{AgentDecision, Completion};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::verdict::{Rate, Verdict, chance};
+use self::verdict::{LaneVerdict, Rate, fisher_p_value};
 use crate::{
-    deeds::{self, Call},
-    report::{Place, shown},
+    decision_effects::{self, DecisionCall},
+    report::{DecisionDifference, decision_json},
 };
 
 /// One of the two lanes that models are asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum SamplingLane {
     Control,
     Candidate,
 }
@@ -40,16 +40,16 @@ pub enum Lane {
 /// A decision that is to be asked for again.
 #[derive(Debug)]
 pub struct Shadow {
-    control: Again,
-    candidate: Again,
+    control: Rerun,
+    candidate: Rerun,
     /// The answers that neither lane asks for, as the change does not reach them.
-    kept: Kept,
-    expected: [Vec<Expected>; 2],
+    kept: KeptAnswers,
+    expected: [Vec<ExpectedCall>; 2],
 }
 
 /// A call that a sample makes if models answer as they did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedCall {
     pub tier: &'static str,
     /// As the endpoint counted then, by as much more or less as the request is another; counted here where it did not say.
     pub input_tokens: u64,
@@ -61,7 +61,7 @@ pub struct Expected {
 /// The outcome of one sample of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Came {
+pub enum SampleOutcome {
     /// It does what was recorded.
     Same,
     /// It does that in other words.
@@ -79,7 +79,7 @@ pub enum Came {
 /// One of the times that a decision was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    pub outcome: Came,
+    pub outcome: SampleOutcome,
     /// Model calls that were made.
     pub calls: u64,
     /// Their cost, as a decimal number; none if the price is not known.
@@ -89,9 +89,9 @@ pub struct Sample {
     pub reason: Option<String>,
     /// The tool calls that it makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<Call>,
+    pub actions: Vec<DecisionCall>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub differences: Vec<Place>,
+    pub differences: Vec<DecisionDifference>,
     /// The decision made, if it is not the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Value>,
@@ -108,7 +108,7 @@ pub struct Samples {
 /// Both lanes of a decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lanes {
-    pub verdict: Verdict,
+    pub verdict: LaneVerdict,
     /// The probability that the candidate does the same as recorded this seldom if nothing is changed.
     pub chance: f64,
     pub control: Samples,
@@ -117,19 +117,19 @@ pub struct Lanes {
 
 /// The model calls made for a whole report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asking {
+pub struct SamplingTotals {
     /// Of each lane, for each decision.
     pub samples: u32,
     /// The model of each tier.
     pub control: BTreeMap<String, String>,
     pub candidate: BTreeMap<String, String>,
     #[serde(flatten)]
-    pub came_to: CameTo,
+    pub came_to: ModelCallTotals,
 }
 
 /// The calls and cost of asking models; amounts are decimal numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CameTo {
+pub struct ModelCallTotals {
     /// The calls to expect if models answer as they did.
     pub expected_calls: u64,
     pub expected_cost: Option<String>,
@@ -137,13 +137,13 @@ pub struct CameTo {
     pub budget: Option<String>,
     pub calls: u64,
     pub cost: Option<String>,
-    pub ended: Ended,
+    pub ended: AskingEnd,
 }
 
 /// The reason for which asking ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum AskingEnd {
     /// All is.
     Complete,
     /// The budget that is left does not suffice.
@@ -155,29 +155,30 @@ pub enum Ended {
 impl Shadow {
     /// A decision that is the next record, if it can be made again as it was and these changes or the models of these tiers, which
     /// others replace, reach it.
-    pub fn of(replay: &Replay, record: &Record, replaced: &BTreeSet<String>) -> Option<Self> {
-        let control = replay.again(record, &Changes::default()).ok()?.ok()?;
-        let candidate = replay.again(record, replay.changes()).ok()?.ok()?;
-        if control.recorded().completions.iter().any(is_without_words) {
+    pub fn from_record(replay: &Replay, record: &Record, replaced: &BTreeSet<String>) -> Option<Self> {
+        let control = replay.rerun(record, &ReplayChanges::default()).ok()?.ok()?;
+        let candidate = replay.rerun(record, replay.changes()).ok()?.ok()?;
+        if control.recorded_decision().completions.iter().any(has_lost_words) {
             return None;
         }
-        let (then, now) = (control.with_recorded(), candidate.with_recorded());
+        let (then, now) = (control.run_recorded(), candidate.run_recorded());
         then.decision.ok()?;
         let asked_now: BTreeSet<String> = now.asked.iter().map(|asked| asked.request.digest()).collect();
-        let is_kept =
-            |asked: &&Asked| !replaced.contains(asked.request.tier) && asked_now.contains(&asked.request.digest());
-        let kept = Kept::of(then.asked.iter().filter(is_kept));
-        let expected = [&then.asked, &now.asked].map(|asked| expected(asked, &then.asked, &kept));
+        let is_kept = |asked: &&ReplayedCall| {
+            !replaced.contains(asked.request.tier) && asked_now.contains(&asked.request.digest())
+        };
+        let kept = KeptAnswers::from_calls(then.asked.iter().filter(is_kept));
+        let expected = [&then.asked, &now.asked].map(|asked| expected_calls(asked, &then.asked, &kept));
         let is_reached = expected.iter().any(|calls| !calls.is_empty());
         is_reached.then_some(Self { control, candidate, kept, expected })
     }
 
     /// The calls of one sample.
-    pub fn expected(&self, lane: Lane) -> &[Expected] {
+    pub fn expected_calls(&self, lane: SamplingLane) -> &[ExpectedCall] {
         let [control, candidate] = &self.expected;
         match lane {
-            Lane::Control => control,
-            Lane::Candidate => candidate,
+            SamplingLane::Control => control,
+            SamplingLane::Candidate => candidate,
         }
     }
 
@@ -185,37 +186,37 @@ impl Shadow {
     ///
     /// # Errors
     /// If there is nothing to decide.
-    pub fn step(&self, lane: Lane, answers: &[Completion]) -> Result<Step, Unmade> {
+    pub fn step(&self, lane: SamplingLane, answers: &[Completion]) -> Result<RerunStep, ReplayError> {
         let again = match lane {
-            Lane::Control => &self.control,
-            Lane::Candidate => &self.candidate,
+            SamplingLane::Control => &self.control,
+            SamplingLane::Candidate => &self.candidate,
         };
-        again.step(&self.kept, answers)
+        again.next_step(&self.kept, answers)
     }
 
     /// Compares a decision with the recorded one.
     pub fn judge(&self, made: AgentDecision) -> Sample {
-        let recorded = self.control.recorded();
-        let places = deeds::differences_beside(recorded, &made, || self.control.known());
-        let actions = deeds::calls(recorded, &made);
-        let unanswered = deeds::unanswered(recorded, &made);
+        let recorded = self.control.recorded_decision();
+        let places = decision_effects::compare_effects(recorded, &made, || self.control.known_ids());
+        let actions = decision_effects::mark_divergent_calls(recorded, &made);
+        let unanswered = decision_effects::missing_answer_error(recorded, &made);
         let outcome = match places.first() {
-            None => Came::Same,
-            Some(first) if first.is_wording => Came::Reworded,
-            Some(_) if unanswered.is_some() => Came::Unanswered,
-            Some(_) if actions.iter().any(|call| call.divergent) => Came::Divergent,
-            Some(_) => Came::Differs,
+            None => SampleOutcome::Same,
+            Some(first) if first.is_wording => SampleOutcome::Reworded,
+            Some(_) if unanswered.is_some() => SampleOutcome::Unanswered,
+            Some(_) if actions.iter().any(|call| call.divergent) => SampleOutcome::Divergent,
+            Some(_) => SampleOutcome::Differs,
         };
-        let reason = unanswered.filter(|_| outcome == Came::Unanswered);
-        let made = if outcome == Came::Same { None } else { shown(made) };
-        let differences = places.into_iter().map(Place::from).collect();
+        let reason = unanswered.filter(|_| outcome == SampleOutcome::Unanswered);
+        let made = if outcome == SampleOutcome::Same { None } else { decision_json(made) };
+        let differences = places.into_iter().map(DecisionDifference::from).collect();
         Sample { outcome, calls: 0, cost: None, reason, actions, differences, made }
     }
 }
 
 /// The calls that were made and are not kept; `then` are those of the decision as it was.
-pub(crate) fn expected(asked: &[Asked], then: &[Asked], kept: &Kept) -> Vec<Expected> {
-    let calls = asked.iter().filter(|asked| !kept.has(&asked.request.digest()));
+pub(crate) fn expected_calls(asked: &[ReplayedCall], then: &[ReplayedCall], kept: &KeptAnswers) -> Vec<ExpectedCall> {
+    let calls = asked.iter().filter(|asked| !kept.has_answer(&asked.request.digest()));
     calls
         .map(|asked| {
             let recorded = asked.completion.input_tokens;
@@ -224,14 +225,14 @@ pub(crate) fn expected(asked: &[Asked], then: &[Asked], kept: &Kept) -> Vec<Expe
             let as_then = then.iter().find(|it| it.completion == asked.completion).filter(|_| recorded > 0);
             let then = as_then.map(|it| tokens::of_request(&it.request) as u64).filter(|then| *then > 0);
             let input_tokens = then.map_or(counted, |then| recorded.saturating_mul(counted).div_ceil(then));
-            let (tier, output_tokens) = (asked.request.tier, answered(&asked.completion));
-            Expected { tier, input_tokens, is_counted: then.is_none(), output_tokens }
+            let (tier, output_tokens) = (asked.request.tier, answer_tokens(&asked.completion));
+            ExpectedCall { tier, input_tokens, is_counted: then.is_none(), output_tokens }
         })
         .collect()
 }
 
 /// The tokens of an answer, as the log says or, where the endpoint did not say, as they are counted here.
-fn answered(completion: &Completion) -> u64 {
+fn answer_tokens(completion: &Completion) -> u64 {
     let Completion { text, reasoning, tool_calls, output_tokens, .. } = completion;
     let calls = tool_calls.iter().flat_map(|call| [&call.tool, &call.arguments]);
     let counted = || [text, reasoning].into_iter().chain(calls).map(|text| tokens::of_text(text)).sum::<usize>();
@@ -242,11 +243,19 @@ impl Sample {
     /// One that was not asked, or not to the end.
     pub fn not_asked(reason: String) -> Self {
         let (actions, differences) = (Vec::new(), Vec::new());
-        Self { outcome: Came::NotAsked, calls: 0, cost: None, reason: Some(reason), actions, differences, made: None }
+        Self {
+            outcome: SampleOutcome::NotAsked,
+            calls: 0,
+            cost: None,
+            reason: Some(reason),
+            actions,
+            differences,
+            made: None,
+        }
     }
 }
 
-impl Came {
+impl SampleOutcome {
     /// Returns true if the sample does what was recorded; none if nobody knows.
     pub fn is_same(self) -> Option<bool> {
         match self {
@@ -257,7 +266,7 @@ impl Came {
     }
 }
 
-impl std::fmt::Display for Came {
+impl std::fmt::Display for SampleOutcome {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             Self::Same => "the same",
@@ -279,11 +288,11 @@ impl From<Vec<Sample>> for Samples {
 }
 
 impl Lanes {
-    pub fn of(control: Vec<Sample>, candidate: Vec<Sample>) -> Self {
+    pub fn from_samples(control: Vec<Sample>, candidate: Vec<Sample>) -> Self {
         let (control, candidate) = (Samples::from(control), Samples::from(candidate));
-        let verdict = Verdict::of(control.rate, candidate.rate);
+        let verdict = LaneVerdict::from_rates(control.rate, candidate.rate);
         // In ten-thousandths: more would be pretence.
-        let chance = (chance(control.rate, candidate.rate) * 10_000.0).round() / 10_000.0;
+        let chance = (fisher_p_value(control.rate, candidate.rate) * 10_000.0).round() / 10_000.0;
         Self { verdict, chance, control, candidate }
     }
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use kairo_events::ids::Name;
-use kairo_mind::replay::{Beside, Drift, Outcome, Replayed, compare};
+use kairo_mind::replay::{DecisionPair, ReplayOutcome, ReplayedDecision, RequestDrift, comparison};
 use kairo_proto::v1::AgentDecision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::lanes::{Asking, Lanes};
+use crate::lanes::{Lanes, SamplingTotals};
 
 /// Of a decision that is shown, at most this much, in bytes of JSON; a larger one is left out.
 pub const SHOWN: usize = 64 * 1024;
 
 /// The format of a report. Changes within one version only add fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
+pub enum ReportFormat {
     #[default]
     #[serde(rename = "kairo.replay.v1")]
     V1,
@@ -25,7 +25,7 @@ pub enum Form {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// It says of the file what it is.
-    pub report: Form,
+    pub report: ReportFormat,
     /// The version of the build that made the decisions again.
     pub version: String,
     /// Those that were asked for; none for all that the log has.
@@ -36,13 +36,13 @@ pub struct Report {
     pub changed: Vec<String>,
     /// The model calls made for the report, if models were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asking>,
-    pub counts: Counts,
+    pub asked: Option<SamplingTotals>,
+    pub counts: OutcomeCounts,
     /// A digest of each agent's state behind what was read, the same wherever the same log was read.
     pub states: BTreeMap<Name, String>,
     /// The message at which replay stopped.
-    pub stopped: Option<Stopped>,
-    pub decisions: Vec<Decision>,
+    pub stopped: Option<ReplayStop>,
+    pub decisions: Vec<DecisionReport>,
 }
 
 /// The range of messages to report on; those before it are only applied.
@@ -55,7 +55,7 @@ pub struct Range {
 /// The comparison of a decision made again with the one in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum OutcomeClass {
     /// It is the same, but for ids that are derived from what it was made of.
     Same,
     /// It does the same, and says it in other words.
@@ -72,24 +72,24 @@ pub enum Class {
 
 /// A decision that was made again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct DecisionReport {
     pub agent: Name,
     /// The position in the log.
     pub sequence: u64,
-    pub outcome: Class,
+    pub outcome: OutcomeClass,
     /// The event it is on.
     pub input_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Input>,
+    pub input: Option<ReportedInput>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Requests that are not the ones that were recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub drifted: Vec<Drift>,
+    pub drifted: Vec<RequestDrift>,
     /// The places at which the two differ. For a drifted decision: those at which the recorded answers lead
     /// elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub differences: Vec<Place>,
+    pub differences: Vec<DecisionDifference>,
     /// True if the basis of the decision was not recorded, so that the defaults were used instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_basis: bool,
@@ -105,7 +105,7 @@ pub struct Decision {
 
 /// The message that a decision is on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Input {
+pub struct ReportedInput {
     pub sequence: u64,
     #[serde(rename = "type")]
     pub type_name: String,
@@ -113,7 +113,7 @@ pub struct Input {
 
 /// A place at which two decisions differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct DecisionDifference {
     /// Such as `events.0.action.arguments`.
     pub at: String,
     pub recorded: String,
@@ -122,7 +122,7 @@ pub struct Place {
 
 /// The number of decisions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct OutcomeCounts {
     pub decisions: usize,
     pub same: usize,
     pub reworded: usize,
@@ -141,7 +141,7 @@ pub struct Counts {
 
 /// The message at which replay stopped: this build can make no decision again behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stopped {
+pub struct ReplayStop {
     pub sequence: u64,
     #[serde(rename = "type")]
     pub type_name: String,
@@ -152,18 +152,18 @@ pub struct Stopped {
     pub why: String,
 }
 
-impl Class {
+impl OutcomeClass {
     /// All there are, from what needs no look to what needs one most.
     pub const ALL: [Self; 6] =
         [Self::Same, Self::Forgotten, Self::Reworded, Self::Drifted, Self::Differs, Self::NotReplayable];
 
     /// Returns true if the outcome needs no review.
-    pub fn is_well(self) -> bool {
+    pub fn is_acceptable(self) -> bool {
         matches!(self, Self::Same | Self::Forgotten)
     }
 }
 
-impl std::fmt::Display for Class {
+impl std::fmt::Display for OutcomeClass {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             Self::Same => "the same",
@@ -179,27 +179,27 @@ impl std::fmt::Display for Class {
 impl Report {
     /// Returns true if no decision needs review: each is what the log says or, if models were asked, does the same or
     /// is no worse than the model's own noise.
-    pub fn is_well(&self) -> bool {
-        let is_well = |decision: &Decision| match &decision.lanes {
-            Some(lanes) => lanes.verdict.is_well(),
-            None => decision.outcome.is_well(),
+    pub fn is_acceptable(&self) -> bool {
+        let is_well = |decision: &DecisionReport| match &decision.lanes {
+            Some(lanes) => lanes.verdict.is_acceptable(),
+            None => decision.outcome.is_acceptable(),
         };
         self.decisions.iter().all(is_well)
     }
 }
 
-impl Counts {
+impl OutcomeCounts {
     /// Counts one more.
-    pub fn count(&mut self, decision: &Decision) {
+    pub fn count(&mut self, decision: &DecisionReport) {
         self.decisions += 1;
         self.without_basis += usize::from(decision.without_basis);
         *match decision.outcome {
-            Class::Same => &mut self.same,
-            Class::Reworded => &mut self.reworded,
-            Class::Differs => &mut self.differ,
-            Class::Drifted => &mut self.drifted,
-            Class::NotReplayable => &mut self.not_replayable,
-            Class::Forgotten => &mut self.forgotten,
+            OutcomeClass::Same => &mut self.same,
+            OutcomeClass::Reworded => &mut self.reworded,
+            OutcomeClass::Differs => &mut self.differ,
+            OutcomeClass::Drifted => &mut self.drifted,
+            OutcomeClass::NotReplayable => &mut self.not_replayable,
+            OutcomeClass::Forgotten => &mut self.forgotten,
         } += 1;
     }
 
@@ -209,21 +209,25 @@ impl Counts {
     }
 }
 
-impl From<Replayed> for Decision {
-    fn from(replayed: Replayed) -> Self {
-        let Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis, beside } = replayed;
+impl From<ReplayedDecision> for DecisionReport {
+    fn from(replayed: ReplayedDecision) -> Self {
+        let ReplayedDecision { agent, sequence, input_id, input, outcome, drifted, without_basis, beside } = replayed;
         let (class, reason) = match outcome {
-            Outcome::NotReplayable { reason } => (Class::NotReplayable, Some(reason)),
-            Outcome::Forgotten => (Class::Forgotten, None),
-            _ if !drifted.is_empty() => (Class::Drifted, None),
-            Outcome::Same => (Class::Same, None),
-            Outcome::Reworded { .. } => (Class::Reworded, None),
-            Outcome::Differs { .. } => (Class::Differs, None),
+            ReplayOutcome::NotReplayable { reason } => (OutcomeClass::NotReplayable, Some(reason)),
+            ReplayOutcome::Forgotten => (OutcomeClass::Forgotten, None),
+            _ if !drifted.is_empty() => (OutcomeClass::Drifted, None),
+            ReplayOutcome::Same => (OutcomeClass::Same, None),
+            ReplayOutcome::Reworded { .. } => (OutcomeClass::Reworded, None),
+            ReplayOutcome::Differs { .. } => (OutcomeClass::Differs, None),
         };
-        let input = input.map(|(sequence, type_name)| Input { sequence, type_name });
+        let input = input.map(|(sequence, type_name)| ReportedInput { sequence, type_name });
         let (recorded, made, differences) = beside.map_or((None, None, Vec::new()), |beside| {
-            let Beside { recorded, made, places } = *beside;
-            (shown(recorded), made.and_then(shown), places.into_iter().map(Place::from).collect())
+            let DecisionPair { recorded, made, places } = *beside;
+            (
+                decision_json(recorded),
+                made.and_then(decision_json),
+                places.into_iter().map(DecisionDifference::from).collect(),
+            )
         });
         Self {
             agent,
@@ -242,14 +246,14 @@ impl From<Replayed> for Decision {
     }
 }
 
-impl From<compare::Difference> for Place {
-    fn from(compare::Difference { at, recorded, made, .. }: compare::Difference) -> Self {
+impl From<comparison::Difference> for DecisionDifference {
+    fn from(comparison::Difference { at, recorded, made, .. }: comparison::Difference) -> Self {
         Self { at, recorded, made }
     }
 }
 
 /// Returns a decision as JSON, without the models' answers; none if it is larger than [`SHOWN`].
-pub(crate) fn shown(decision: AgentDecision) -> Option<Value> {
+pub(crate) fn decision_json(decision: AgentDecision) -> Option<Value> {
     let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), link: None, ..decision };
     serde_json::to_value(&decision).ok().filter(|value| value.to_string().len() <= SHOWN)
 }

@@ -9,16 +9,16 @@
 
 use kairo_events::{
     envelope::{Envelope, HELD, Origin},
-    hash_chain::On,
+    hash_chain::ChainRole,
     ids::{self, Name},
     log_message, media,
     record::Record,
     subjects::{AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, BASIS, CATALOGUE, Route, Service, TOOL_RESULT},
 };
 use kairo_mind::{
-    basis,
-    deliberation::{Deliberation, Limits, Next, Question, with_link},
-    log::{Log, Ready},
+    build_pin,
+    deliberation::{DecisionLimits, Deliberation, DeliberationStep, ModelQuestion, with_hash_link},
+    log::{Log, NextInput},
     request::{Catalogue, ModelRequest, Tool, short_digest},
 };
 use kairo_proto::{
@@ -30,13 +30,13 @@ use kairo_proto::{
 };
 
 /// An agent, and its part of the log.
-pub struct Agent {
+pub struct TestAgent {
     name: Name,
     log: Vec<Record>,
     /// The sequence of the next record.
     next: u64,
     mind: Log,
-    limits: Limits,
+    limits: DecisionLimits,
 }
 
 pub fn name(text: &str) -> Name {
@@ -49,11 +49,11 @@ pub fn image(bytes: &[u8]) -> Part {
     Part { media_type, digest, size: bytes.len() as u64, ..Part::default() }
 }
 
-pub fn says(text: &str) -> Completion {
+pub fn text_completion(text: &str) -> Completion {
     Completion { text: text.into(), ..Default::default() }
 }
 
-pub fn calls(tool: &str) -> Completion {
+pub fn call_completion(tool: &str) -> Completion {
     let call = CompletionToolCall { tool: tool.into(), arguments: "{}".into(), ..Default::default() };
     Completion { tool_calls: vec![call], ..Default::default() }
 }
@@ -64,16 +64,16 @@ pub fn tools() -> Vec<ToolSpec> {
     ["tools.now", "http.get"].map(tool).into()
 }
 
-impl Agent {
+impl TestAgent {
     /// One that is told to be brief, with the tools and the basis that its decisions rest on.
     pub fn new(named: &str) -> Self {
-        Self::beginning_at(named, 1)
+        Self::starting_at(named, 1)
     }
 
     /// Builds such an agent, in a log in which `next` is the next sequence.
-    pub fn beginning_at(named: &str, next: u64) -> Self {
-        let basis = basis::of(&Limits::default(), Vec::new(), "");
-        let limits = basis::limits(&basis);
+    pub fn starting_at(named: &str, next: u64) -> Self {
+        let basis = build_pin::for_build(&DecisionLimits::default(), Vec::new(), "");
+        let limits = build_pin::recorded_limits(&basis);
         let mut agent = Self { name: name(named), log: Vec::new(), next, mind: Log::default(), limits };
         let catalogue = ToolCatalogue { version: "c1".into(), tools: tools(), ..Default::default() };
         agent.write(&CATALOGUE, Service::ToolRunner.name(), None, catalogue);
@@ -85,8 +85,12 @@ impl Agent {
 
     fn own(&mut self, route: &Route, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
         let record = self.write(route, &self.name.to_string(), cause, body);
-        let content = log_message::content(&message(&record)).unwrap();
-        self.mind.chain.take(record.sequence, content, On::of(&record.subject, Some(&record.body)));
+        let content = log_message::content_digest(&message(&record)).unwrap();
+        self.mind.chain.apply_message(
+            record.sequence,
+            content,
+            ChainRole::from_message(&record.subject, Some(&record.body)),
+        );
         self.mind.push(record.clone()).unwrap();
         record
     }
@@ -96,24 +100,24 @@ impl Agent {
         let sequence = self.next;
         self.next += 1;
         let time = jiff::Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(i64::try_from(sequence).unwrap());
-        let id = ids::named("test", &[&sequence.to_string()]);
+        let id = ids::from_parts("test", &[&sequence.to_string()]);
         let envelope = match cause {
-            Some(cause) => cause.follow(id, Service::Router, Origin::System, time),
-            None => Envelope::entering(id, Service::Gateway, Origin::User, time),
+            Some(cause) => cause.follow_up(id, Service::Router, Origin::System, time),
+            None => Envelope::from_outside(id, Service::Gateway, Origin::User, time),
         };
         let envelope = Envelope { type_name: body.type_name().to_owned(), ..envelope };
-        let record = Record { sequence, subject: route.of(&name(owner)), envelope, body };
+        let record = Record { sequence, subject: route.of_owner(&name(owner)), envelope, body };
         self.log.push(record.clone());
         record
     }
 
     /// A user says something; the sequence.
     pub fn hears(&mut self, thread: &str, text: &str) -> u64 {
-        self.is_shown(thread, text, Vec::new())
+        self.hears_parts(thread, text, Vec::new())
     }
 
     /// A user says something with images, audio and video; the sequence.
-    pub fn is_shown(&mut self, thread: &str, text: &str, parts: Vec<Part>) -> u64 {
+    pub fn hears_parts(&mut self, thread: &str, text: &str, parts: Vec<Part>) -> u64 {
         let message = AgentMessage {
             message_id: format!("m{}", self.next),
             user: "ann".into(),
@@ -136,34 +140,34 @@ impl Agent {
     }
 
     /// Sets the sequence of the next record.
-    pub fn goes_on_at(&mut self, sequence: u64) {
+    pub fn continue_at(&mut self, sequence: u64) {
         self.next = sequence;
     }
 
     /// Decides on what is next, the model answering in this order; the sequence.
-    pub fn decides(&mut self, answers: &[Completion]) -> u64 {
+    pub fn decide(&mut self, answers: &[Completion]) -> u64 {
         let mut answers = answers.iter();
-        let decided = self.decides_with(|_| answers.next().expect("asked more often than answered").clone());
+        let decided = self.decide_with(|_| answers.next().expect("asked more often than answered").clone());
         assert!(answers.next().is_none(), "asked less often than answered");
         decided.expect("nothing to decide on")
     }
 
     /// Decides on what is next, the model answering as it likes; the sequence, or none where nothing is next.
-    pub fn decides_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<u64> {
-        let Some(Ready::Input(input)) = self.mind.next_input() else { return None };
+    pub fn decide_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<u64> {
+        let Some(NextInput::Input(input)) = self.mind.next_input() else { return None };
         let tools = tools().into_iter().map(Tool::from).collect();
         let catalogue = Catalogue { version: "c1".into(), tools };
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &self.limits).unwrap();
         let decision = loop {
             match next {
-                Next::Commit(decision) => break *decision,
-                Next::Ask(questions) => {
-                    let as_asked = |question: &Question| {
+                DeliberationStep::Commit(decision) => break *decision,
+                DeliberationStep::Ask(questions) => {
+                    let as_asked = |question: &ModelQuestion| {
                         let tools = short_digest(&serde_json::to_vec(&question.request.tools).unwrap());
                         Completion {
                             tier: question.request.tier.into(),
                             request_digest: question.request.digest(),
-                            digests: Some(question.request.digests(tools)),
+                            digests: Some(question.request.part_digests(tools)),
                             ..answer(&question.request)
                         }
                     };
@@ -174,12 +178,12 @@ impl Agent {
         };
         let cause = input.record.envelope.clone();
         drop(thought);
-        let decision = with_link(decision, self.mind.chain.next());
+        let decision = with_hash_link(decision, self.mind.chain.next_link());
         Some(self.own(&AGENT_DECISION, Some(&cause), decision).sequence)
     }
 
     /// Returns true if the decision at this position calls a tool.
-    pub fn waits(&self, decision: u64) -> bool {
+    pub fn calls_tool(&self, decision: u64) -> bool {
         let record = self.log.iter().find(|record| record.sequence == decision);
         let decision = record.and_then(|record| AgentDecision::of(&record.body));
         decision.is_some_and(|decision| decision.events.iter().any(|event| event.tool_call().is_some()))
@@ -208,11 +212,11 @@ fn message(record: &Record) -> LogMessage {
 }
 
 /// The messages with a decision changed.
-pub fn with_decision(messages: &[LogMessage], at: u64, change: impl Fn(&mut AgentDecision)) -> Vec<LogMessage> {
+pub fn with_changed_decision(messages: &[LogMessage], at: u64, change: impl Fn(&mut AgentDecision)) -> Vec<LogMessage> {
     let changed = |message: &LogMessage| {
         let mut message = message.clone();
         if message.sequence == at {
-            let mut decision: AgentDecision = prost_of(&message);
+            let mut decision: AgentDecision = decode_decision(&message);
             change(&mut decision);
             message.data = Body::from(decision).encode();
         }
@@ -221,7 +225,7 @@ pub fn with_decision(messages: &[LogMessage], at: u64, change: impl Fn(&mut Agen
     messages.iter().map(changed).collect()
 }
 
-fn prost_of(message: &LogMessage) -> AgentDecision {
+fn decode_decision(message: &LogMessage) -> AgentDecision {
     let body = Body::decode(AgentDecision::TYPE, kairo_proto::ContentType::Protobuf, &message.data).unwrap();
     let Body::AgentDecision(decision) = body else { panic!("{message:?}") };
     decision

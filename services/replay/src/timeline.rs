@@ -4,9 +4,9 @@ use kairo_events::{
     ids::Name,
     log_message::{self, NotStored},
     subjects,
-    vocabulary::{Newer, NotUnderstood},
+    vocabulary::{NewerReaderNeeded, NotUnderstood},
 };
-use kairo_mind::replay::{Asked, Replay};
+use kairo_mind::replay::{Replay, ReplayedCall};
 use kairo_proto::{Body, v1::LogMessage};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const LAST: u64 = i64::MAX as u64;
 
 /// The reason for which a log cannot be followed any further.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum BrokenLog {
     #[error("message {sequence}: {cause}")]
     Foreign { sequence: u64, cause: NotStored },
     #[error("message {sequence}: it stands behind message {after}: messages are expected in the order of the log")]
@@ -31,17 +31,17 @@ pub enum Broken {
 }
 
 /// Checks that a message can follow this one.
-pub(crate) fn in_order(sequence: u64, after: u64) -> Result<(), Broken> {
+pub(crate) fn check_order(sequence: u64, after: u64) -> Result<(), BrokenLog> {
     match (sequence > after, sequence > LAST) {
-        (false, _) => Err(Broken::Order { sequence, after }),
-        (_, true) => Err(Broken::Beyond { sequence }),
+        (false, _) => Err(BrokenLog::Order { sequence, after }),
+        (_, true) => Err(BrokenLog::Beyond { sequence }),
         (true, false) => Ok(()),
     }
 }
 
 /// The result of taking in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum AppliedMessage {
     /// It is another's, or about none.
     Others,
     /// It is the agent's.
@@ -51,7 +51,7 @@ pub enum Taken {
 }
 
 /// The requests to models for a decision, or the reason for which it cannot be made again.
-pub type Requests = Result<Vec<Asked>, String>;
+pub type Requests = Result<Vec<ReplayedCall>, String>;
 
 /// An agent's part of a log, as far as it was taken in.
 #[derive(Debug)]
@@ -78,15 +78,15 @@ impl Timeline {
     ///
     /// # Errors
     /// When the message is none of a log, takes a newer reader, or does not follow from what was taken in.
-    pub fn take(&mut self, message: &LogMessage) -> Result<Taken, Broken> {
+    pub fn apply(&mut self, message: &LogMessage) -> Result<AppliedMessage, BrokenLog> {
         let sequence = message.sequence;
-        in_order(sequence, self.read)?;
+        check_order(sequence, self.read)?;
         self.read = sequence;
-        let of = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
+        let of = subjects::find_route(&message.subject).filter(|(route, _)| subjects::is_agent_route(route));
         if of.as_ref().is_some_and(|(_, agent)| *agent != self.agent) {
-            return Ok(Taken::Others);
+            return Ok(AppliedMessage::Others);
         }
-        let understood = log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })?;
+        let understood = log_message::decode_record(message).map_err(|cause| BrokenLog::Foreign { sequence, cause })?;
         if of.is_some() {
             self.own = sequence;
             self.type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
@@ -94,29 +94,31 @@ impl Timeline {
         match understood {
             Ok(record) => {
                 if sequence == self.wanted && matches!(record.body, Body::AgentDecision(_)) {
-                    self.requests = Some(self.log.asked(&record));
+                    self.requests = Some(self.log.model_calls(&record));
                 }
-                match self.log.follow(record) {
-                    true => Ok(if of.is_some() { Taken::Own } else { Taken::Others }),
-                    false => Err(Broken::Hole { sequence }),
+                match self.log.apply_record(record) {
+                    true => Ok(if of.is_some() { AppliedMessage::Own } else { AppliedMessage::Others }),
+                    false => Err(BrokenLog::Hole { sequence }),
                 }
             }
-            Err(NotUnderstood::Newer(Newer { reader, why })) => Err(Broken::Newer { sequence, reader, why }),
-            Err(NotUnderstood::Unreadable(_)) if of.is_none() => Ok(Taken::Others),
+            Err(NotUnderstood::Newer(NewerReaderNeeded { reader, why })) => {
+                Err(BrokenLog::Newer { sequence, reader, why })
+            }
+            Err(NotUnderstood::Unreadable(_)) if of.is_none() => Ok(AppliedMessage::Others),
             Err(NotUnderstood::Unreadable(_)) => {
                 self.log.pass_over(sequence, &message.subject);
-                Ok(Taken::Unreadable)
+                Ok(AppliedMessage::Unreadable)
             }
         }
     }
 
     /// The last message that was taken in; 0 for none.
-    pub fn read(&self) -> u64 {
+    pub fn last_read(&self) -> u64 {
         self.read
     }
 
     /// The last message of the agent; 0 for none.
-    pub fn own(&self) -> u64 {
+    pub fn last_own(&self) -> u64 {
         self.own
     }
 

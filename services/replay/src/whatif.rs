@@ -9,7 +9,7 @@
 //! stay as they are count as presumed.
 
 mod cone;
-mod live;
+mod live_decisions;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -18,39 +18,39 @@ use kairo_events::{
     log_message,
     record::Record,
     subjects,
-    vocabulary::{Newer, NotUnderstood},
+    vocabulary::{NewerReaderNeeded, NotUnderstood},
 };
 use kairo_mind::replay::{
-    Drift, Made, Replay, Unmade,
-    again::{Again, Kept},
-    changes::Changes,
-    compare,
+    Replay, ReplayError, ReplayRun, RequestDrift,
+    changes::ReplayChanges,
+    comparison,
+    rerun::{KeptAnswers, Rerun},
 };
 use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, AgentMessage, LogMessage},
 };
 
-use self::live::Pending;
+use self::live_decisions::AwaitedDecision;
 pub use self::{
-    cone::{Change, Cone, Counts, Fate, Form, Impossible, Reached},
-    live::Took,
+    cone::{Cone, ConeCounts, ConeFormat, Fate, MessageChange, ReachedMessage, WhatIfError},
+    live_decisions::WhatIfStep,
 };
 use crate::{
-    lanes::{self, Expected},
-    report::{Place, shown},
-    timeline::{Broken, in_order},
+    lanes::{self, ExpectedCall},
+    report::{DecisionDifference, decision_json},
+    timeline::{BrokenLog, check_order},
 };
 
 /// A log and the change to it, as far as it was taken in.
 #[derive(Clone, Debug)]
 pub struct WhatIf {
     at: u64,
-    change: Change,
+    change: MessageChange,
     read: u64,
     /// The log as it stands, and from the change on as it would be.
-    stands: Replay,
-    would: Option<Replay>,
+    actual: Replay,
+    alternative: Option<Replay>,
     /// Ids of events that would not be there, or of which that is not known, and the message that each hangs on.
     gone: BTreeMap<String, u64>,
     unknown: BTreeMap<String, u64>,
@@ -58,32 +58,32 @@ pub struct WhatIf {
     said: BTreeSet<u64>,
     /// Agents whose log cannot be folded any further as it would be.
     lost: BTreeSet<Name>,
-    counts: Counts,
-    reached: Vec<Reached>,
+    counts: ConeCounts,
+    reached: Vec<ReachedMessage>,
     /// True if models are to be asked for decisions that would not be known otherwise.
     is_live: bool,
     /// The decision that they are being asked for.
-    pending: Option<Box<Pending>>,
+    pending: Option<Box<AwaitedDecision>>,
     /// Decisions that do something nobody knows the outcome of, or may do so.
     open: usize,
     /// The model calls of decisions that are not known, if they are counted.
-    expected: Option<Vec<Expected>>,
+    expected: Option<Vec<ExpectedCall>>,
 }
 
 impl WhatIf {
     /// The change to the message at `at`. Where secrets were sealed on the way, that takes their key.
-    pub fn new(at: u64, change: Change, secret_key: Option<[u8; 32]>) -> Self {
+    pub fn new(at: u64, change: MessageChange, secret_key: Option<[u8; 32]>) -> Self {
         Self {
             at,
             change,
             read: 0,
-            stands: Replay::new(secret_key),
-            would: None,
+            actual: Replay::new(secret_key),
+            alternative: None,
             gone: BTreeMap::new(),
             unknown: BTreeMap::new(),
             said: BTreeSet::new(),
             lost: BTreeSet::new(),
-            counts: Counts::default(),
+            counts: ConeCounts::default(),
             reached: Vec::new(),
             is_live: false,
             pending: None,
@@ -97,23 +97,25 @@ impl WhatIf {
     ///
     /// # Errors
     /// If the log cannot be followed, or the change cannot be examined.
-    pub fn take(&mut self, message: &LogMessage) -> Result<Took, Impossible> {
-        self.leave("nobody answered");
-        self.take_in(message)?;
-        Ok(self.next())
+    pub fn apply(&mut self, message: &LogMessage) -> Result<WhatIfStep, WhatIfError> {
+        self.abandon("nobody answered");
+        self.decode_and_apply(message)?;
+        Ok(self.next_step())
     }
 
-    fn take_in(&mut self, message: &LogMessage) -> Result<(), Impossible> {
+    fn decode_and_apply(&mut self, message: &LogMessage) -> Result<(), WhatIfError> {
         let sequence = message.sequence;
-        in_order(sequence, self.read)?;
+        check_order(sequence, self.read)?;
         self.read = sequence;
-        match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
-            Ok(record) => self.happen(record, message),
-            Err(NotUnderstood::Newer(Newer { reader, why })) => Err(Broken::Newer { sequence, reader, why }.into()),
-            Err(NotUnderstood::Unreadable(_)) if sequence == self.at => Err(Impossible::Unreadable(sequence)),
+        match log_message::decode_record(message).map_err(|cause| BrokenLog::Foreign { sequence, cause })? {
+            Ok(record) => self.apply_record(record, message),
+            Err(NotUnderstood::Newer(NewerReaderNeeded { reader, why })) => {
+                Err(BrokenLog::Newer { sequence, reader, why }.into())
+            }
+            Err(NotUnderstood::Unreadable(_)) if sequence == self.at => Err(WhatIfError::Unreadable(sequence)),
             Err(NotUnderstood::Unreadable(_)) => {
-                self.stands.pass_over(sequence, &message.subject);
-                if let Some(would) = &mut self.would {
+                self.actual.pass_over(sequence, &message.subject);
+                if let Some(would) = &mut self.alternative {
                     would.pass_over(sequence, &message.subject);
                 }
                 Ok(())
@@ -125,112 +127,117 @@ impl WhatIf {
     ///
     /// # Errors
     /// If the message to be changed was not met.
-    pub fn cone(mut self) -> Result<Cone, Impossible> {
-        self.leave("nobody answered");
-        match self.would {
-            Some(_) => Ok(Cone { report: Form::V1, counts: self.counts, asked: None, reached: self.reached }),
-            None => Err(Impossible::NotThere(self.at)),
+    pub fn into_cone(mut self) -> Result<Cone, WhatIfError> {
+        self.abandon("nobody answered");
+        match self.alternative {
+            Some(_) => Ok(Cone { report: ConeFormat::V1, counts: self.counts, asked: None, reached: self.reached }),
+            None => Err(WhatIfError::NotThere(self.at)),
         }
     }
 
-    fn happen(&mut self, record: Record, message: &LogMessage) -> Result<(), Impossible> {
+    fn apply_record(&mut self, record: Record, message: &LogMessage) -> Result<(), WhatIfError> {
         let sequence = record.sequence;
         if sequence == self.at {
-            return self.begin(record, message);
+            return self.begin_change(record, message);
         }
-        if self.would.is_none() {
-            return self.stand(record);
+        if self.alternative.is_none() {
+            return self.apply_to_actual(record);
         }
         if let Some(decision) = AgentDecision::of(&record.body) {
-            return self.decide(record.clone(), message, decision);
+            return self.examine_decision(record.clone(), message, decision);
         }
         let cause = record.envelope.causation_id.map(|id| id.to_string());
         let hangs_on = |ids: &BTreeMap<String, u64>| cause.as_ref().and_then(|cause| ids.get(cause)).copied();
         if let Some(because) = hangs_on(&self.gone) {
-            self.reach(&record, message, Fate::Vanished, Some(because), None);
-            return self.stand(record);
+            self.record_reached(&record, message, Fate::Vanished, Some(because), None);
+            return self.apply_to_actual(record);
         }
         if let Some(because) = hangs_on(&self.unknown) {
-            self.reach(&record, message, Fate::Unknown, Some(because), None);
+            self.record_reached(&record, message, Fate::Unknown, Some(because), None);
         }
-        self.feed(record.clone());
-        self.stand(record)
+        self.apply_to_alternative(record.clone());
+        self.apply_to_actual(record)
     }
 
     /// Folds a message into the log as it stands.
-    fn stand(&mut self, record: Record) -> Result<(), Impossible> {
+    fn apply_to_actual(&mut self, record: Record) -> Result<(), WhatIfError> {
         let sequence = record.sequence;
-        match self.stands.follow(record) {
+        match self.actual.apply_record(record) {
             true => Ok(()),
-            false => Err(Broken::Hole { sequence }.into()),
+            false => Err(BrokenLog::Hole { sequence }.into()),
         }
     }
 
     /// Folds a message into the log as it would be. Where that cannot go on, nothing behind it is known.
-    fn feed(&mut self, record: Record) {
-        let agent = subjects::route(&record.subject).map(|(_, agent)| agent);
+    fn apply_to_alternative(&mut self, record: Record) {
+        let agent = subjects::find_route(&record.subject).map(|(_, agent)| agent);
         if AgentMessage::of(&record.body).is_some() {
             self.said.insert(record.sequence);
         }
-        if let (Some(would), Some(agent)) = (&mut self.would, agent)
-            && !would.follow(record)
+        if let (Some(would), Some(agent)) = (&mut self.alternative, agent)
+            && !would.apply_record(record)
         {
             self.lost.insert(agent);
         }
     }
 
     /// The change itself.
-    fn begin(&mut self, record: Record, message: &LogMessage) -> Result<(), Impossible> {
+    fn begin_change(&mut self, record: Record, message: &LogMessage) -> Result<(), WhatIfError> {
         let at = self.at;
         if let Some(decision) = AgentDecision::of(&record.body) {
-            return Err(Impossible::Decision { at, input: decision.decided_on() });
+            return Err(WhatIfError::Decision { at, input: decision.decided_on() });
         }
-        self.would = Some(self.stands.clone());
+        self.alternative = Some(self.actual.clone());
         match &self.change {
-            Change::Drop => self.reach(&record, message, Fate::Dropped, None, None),
-            Change::Edit(json) => {
-                let body = edited(&record, json)?;
-                self.reach(&record, message, Fate::Edited, None, None);
-                self.feed(Record { body, ..record.clone() });
+            MessageChange::Drop => self.record_reached(&record, message, Fate::Dropped, None, None),
+            MessageChange::Edit(json) => {
+                let body = edited_body(&record, json)?;
+                self.record_reached(&record, message, Fate::Edited, None, None);
+                self.apply_to_alternative(Record { body, ..record.clone() });
             }
         }
-        self.stand(record)
+        self.apply_to_actual(record)
     }
 
-    fn decide(&mut self, record: Record, message: &LogMessage, decision: &AgentDecision) -> Result<(), Impossible> {
+    fn examine_decision(
+        &mut self,
+        record: Record,
+        message: &LogMessage,
+        decision: &AgentDecision,
+    ) -> Result<(), WhatIfError> {
         // A copy of a decision decides nothing, in one log as in the other.
-        let Ok(stands) = self.stands.make(&record) else { return self.stand(record) };
+        let Ok(stands) = self.actual.run_recorded(&record) else { return self.apply_to_actual(record) };
         self.counts.decisions += 1;
         let unknown_before = self.counts.unknown;
-        let agent = subjects::route(&record.subject).map(|(_, agent)| agent);
+        let agent = subjects::find_route(&record.subject).map(|(_, agent)| agent);
         let hangs_on = |ids: &BTreeMap<String, u64>| ids.get(&decision.input_id).copied();
         let (gone, unknown) = (hangs_on(&self.gone), hangs_on(&self.unknown));
         let is_lost = agent.as_ref().is_some_and(|agent| self.lost.contains(agent));
-        let left = agent.as_ref().and_then(|agent| self.left_of(agent, decision));
+        let left = agent.as_ref().and_then(|agent| self.waiting_message_of(agent, decision));
         match (gone, unknown, left) {
-            (Some(because), _, None) => self.vanish(&record, message, because, None),
+            (Some(because), _, None) => self.mark_vanished(&record, message, because, None),
             (Some(because), _, Some(left)) => {
                 let reason = format!("message {left}, which it deals with as well, still wants a decision");
-                self.forget(&record, message, Some(because), Some(reason), Vec::new());
-                self.feed(hollow(&record, decision, left));
+                self.mark_unknown(&record, message, Some(because), Some(reason), Vec::new());
+                self.apply_to_alternative(empty_decision(&record, decision, left));
             }
             (None, Some(because), _) => {
-                self.forget(&record, message, Some(because), None, Vec::new());
-                self.feed(hollow(&record, decision, decision.cursor));
+                self.mark_unknown(&record, message, Some(because), None, Vec::new());
+                self.apply_to_alternative(empty_decision(&record, decision, decision.cursor));
             }
             _ if is_lost => {
                 let reason = "what stands before it cannot be folded as it would be";
-                self.forget(&record, message, None, Some(reason.to_owned()), Vec::new());
+                self.mark_unknown(&record, message, None, Some(reason.to_owned()), Vec::new());
             }
             _ => {
-                let would = self.would.as_ref().map(|would| would.make(&record));
+                let would = self.alternative.as_ref().map(|would| would.run_recorded(&record));
                 self.judge(&record, message, decision, &stands, would);
             }
         }
         if let Some(expected) = self.expected.as_mut().filter(|_| self.counts.unknown > unknown_before) {
-            expected.extend(lanes::expected(&stands.asked, &stands.asked, &Kept::default()));
+            expected.extend(lanes::expected_calls(&stands.asked, &stands.asked, &KeptAnswers::default()));
         }
-        self.stand(record)
+        self.apply_to_actual(record)
     }
 
     /// Judges a decision on a message that exists either way.
@@ -239,12 +246,12 @@ impl WhatIf {
         record: &Record,
         message: &LogMessage,
         decision: &AgentDecision,
-        stands: &Made,
-        would: Option<Result<Made, String>>,
+        stands: &ReplayRun,
+        would: Option<Result<ReplayRun, String>>,
     ) {
-        let unknown = |this: &mut Self, reason: Option<String>, drifted: Vec<Drift>| {
-            this.forget(record, message, None, reason, drifted);
-            this.feed(hollow(record, decision, decision.cursor));
+        let unknown = |this: &mut Self, reason: Option<String>, drifted: Vec<RequestDrift>| {
+            this.mark_unknown(record, message, None, reason, drifted);
+            this.apply_to_alternative(empty_decision(record, decision, decision.cursor));
         };
         let would = match would {
             Some(Ok(would)) => would,
@@ -252,50 +259,51 @@ impl WhatIf {
             None => return,
         };
         let drifted = would.drifted_from(stands);
-        let is_asked = |would: &Made| matches!(would.decision, Err(Unmade::Unanswered)) || !drifted.is_empty();
+        let is_asked =
+            |would: &ReplayRun| matches!(would.decision, Err(ReplayError::Unanswered)) || !drifted.is_empty();
         match (&stands.decision, &would.decision) {
-            (Ok(_), Err(Unmade::Nothing)) if self.is_all_known() => {
+            (Ok(_), Err(ReplayError::NothingToDecide)) if self.is_all_known() => {
                 let reason = "nothing on its input wants a decision any more";
-                self.vanish(record, message, self.at, Some(reason.to_owned()));
+                self.mark_vanished(record, message, self.at, Some(reason.to_owned()));
             }
             (Err(why), _) => {
                 unknown(self, Some(format!("it cannot be made again, with the log as it stands: {why}")), drifted);
             }
-            (Ok(made), _) if is_asked(&would) && self.is_live => match self.again(record) {
+            (Ok(made), _) if is_asked(&would) && self.is_live => match self.rerun_alternative(record) {
                 Ok(again) => {
-                    self.pending = Some(Box::new(Pending::new(record, message, made, stands, again, drifted)));
+                    self.pending = Some(Box::new(AwaitedDecision::new(record, message, made, stands, again, drifted)));
                 }
                 Err(why) => unknown(self, Some(why), drifted),
             },
             (_, Err(why)) => unknown(self, Some(why.to_string()), drifted),
             _ if !drifted.is_empty() => unknown(self, None, drifted),
-            (Ok(stands), Ok(would)) => match compare::differences_beside(stands, would, || self.known(record)) {
+            (Ok(stands), Ok(would)) => match comparison::differences_beside(stands, would, || self.known_ids(record)) {
                 same if same.is_empty() => {
-                    self.keep();
-                    self.feed(record.clone());
+                    self.count_kept();
+                    self.apply_to_alternative(record.clone());
                 }
                 places => {
                     self.open += 1;
-                    self.alter(record, message, would, places);
+                    self.mark_changed(record, message, would, places);
                 }
             },
         }
     }
 
     /// The ids that were there before a decision, in the log as it stands or as it would be.
-    fn known(&self, record: &Record) -> HashSet<String> {
-        let would = self.would.iter().flat_map(|would| would.known(record));
-        self.stands.known(record).into_iter().chain(would).collect()
+    fn known_ids(&self, record: &Record) -> HashSet<String> {
+        let would = self.alternative.iter().flat_map(|would| would.known_ids(record));
+        self.actual.known_ids(record).into_iter().chain(would).collect()
     }
 
     /// A decision to be made again with the log as it would be.
-    fn again(&self, record: &Record) -> Result<Again, String> {
-        let would = self.would.as_ref().unwrap_or(&self.stands);
-        would.again(record, &Changes::default())?.map_err(|why| why.to_string())
+    fn rerun_alternative(&self, record: &Record) -> Result<Rerun, String> {
+        let would = self.alternative.as_ref().unwrap_or(&self.actual);
+        would.rerun(record, &ReplayChanges::default())?.map_err(|why| why.to_string())
     }
 
     /// Counts a decision that stays as it is.
-    fn keep(&mut self) {
+    fn count_kept(&mut self) {
         *(if self.is_all_known() { &mut self.counts.kept } else { &mut self.counts.presumed }) += 1;
     }
 
@@ -305,41 +313,47 @@ impl WhatIf {
     }
 
     /// The decision is another one: what it no longer says is gone.
-    fn alter(&mut self, record: &Record, message: &LogMessage, made: &AgentDecision, at: Vec<compare::Difference>) {
+    fn mark_changed(
+        &mut self,
+        record: &Record,
+        message: &LogMessage,
+        made: &AgentDecision,
+        at: Vec<comparison::Difference>,
+    ) {
         self.counts.changed += 1;
-        self.reach(record, message, Fate::Changed, Some(self.at), None);
+        self.record_reached(record, message, Fate::Changed, Some(self.at), None);
         if let Some(recorded) = AgentDecision::of(&record.body) {
-            self.lose(record, recorded, made);
+            self.mark_lost_events(record, recorded, made);
         }
         if let Some(reached) = self.reached.last_mut() {
-            reached.differences = at.into_iter().map(Place::from).collect();
-            reached.made = shown(made.clone());
+            reached.differences = at.into_iter().map(DecisionDifference::from).collect();
+            reached.made = decision_json(made.clone());
         }
-        self.feed(Record { body: made.clone().into(), ..record.clone() });
+        self.apply_to_alternative(Record { body: made.clone().into(), ..record.clone() });
     }
 
-    fn vanish(&mut self, record: &Record, message: &LogMessage, because: u64, reason: Option<String>) {
+    fn mark_vanished(&mut self, record: &Record, message: &LogMessage, because: u64, reason: Option<String>) {
         self.counts.vanished += 1;
-        self.reach(record, message, Fate::Vanished, Some(because), reason);
+        self.record_reached(record, message, Fate::Vanished, Some(because), reason);
     }
 
-    fn forget(
+    fn mark_unknown(
         &mut self,
         record: &Record,
         message: &LogMessage,
         because: Option<u64>,
         reason: Option<String>,
-        drifted: Vec<Drift>,
+        drifted: Vec<RequestDrift>,
     ) {
         self.counts.unknown += 1;
-        self.reach(record, message, Fate::Unknown, because.or(Some(self.at)), reason);
+        self.record_reached(record, message, Fate::Unknown, because.or(Some(self.at)), reason);
         if let Some(reached) = self.reached.last_mut() {
             reached.drifted = drifted;
         }
     }
 
     /// Notes what becomes of a message, and of all that follows from it.
-    fn reach(
+    fn record_reached(
         &mut self,
         record: &Record,
         message: &LogMessage,
@@ -349,12 +363,12 @@ impl WhatIf {
     ) {
         let sequence = record.sequence;
         match fate {
-            Fate::Dropped | Fate::Vanished => self.gone.extend(ids(record, message).map(|id| (id, sequence))),
-            Fate::Unknown => self.unknown.extend(ids(record, message).map(|id| (id, sequence))),
+            Fate::Dropped | Fate::Vanished => self.gone.extend(event_ids(record, message).map(|id| (id, sequence))),
+            Fate::Unknown => self.unknown.extend(event_ids(record, message).map(|id| (id, sequence))),
             // What follows from these is told by what is decided on them.
             Fate::Edited | Fate::Kept | Fate::Changed => {}
         }
-        self.reached.push(Reached {
+        self.reached.push(ReachedMessage {
             sequence,
             subject: record.subject.clone(),
             type_name: record.envelope.type_name.clone(),
@@ -370,8 +384,8 @@ impl WhatIf {
     }
 
     /// The last of the messages that a decision deals with beside its input, and that still wait in the log as it would be.
-    fn left_of(&self, agent: &Name, decision: &AgentDecision) -> Option<u64> {
-        let ahead = self.would.as_ref()?.snapshot(agent).ahead;
+    fn waiting_message_of(&self, agent: &Name, decision: &AgentDecision) -> Option<u64> {
+        let ahead = self.alternative.as_ref()?.snapshot(agent).ahead;
         let of_foreground = decision.work_input == 0 && decision.overtaking == 0;
         let dealt_with = |at: &u64| *at <= decision.cursor && self.said.contains(at);
         ahead.into_iter().filter(|at| of_foreground && dealt_with(at)).max()
@@ -379,7 +393,7 @@ impl WhatIf {
 }
 
 /// The ids of all events that a message holds.
-fn ids(record: &Record, message: &LogMessage) -> impl Iterator<Item = String> {
+fn event_ids(record: &Record, message: &LogMessage) -> impl Iterator<Item = String> {
     let decided = AgentDecision::of(&record.body).map(|decision| decision.events.clone()).unwrap_or_default();
     let held = message.headers.get(kairo_events::envelope::HELD).cloned().unwrap_or_default();
     let held: Vec<String> = held.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
@@ -387,19 +401,19 @@ fn ids(record: &Record, message: &LogMessage) -> impl Iterator<Item = String> {
 }
 
 /// The decision without what it decides: it passes what it passed, up to `cursor`.
-fn hollow(record: &Record, decision: &AgentDecision, cursor: u64) -> Record {
+fn empty_decision(record: &Record, decision: &AgentDecision, cursor: u64) -> Record {
     let hollow = AgentDecision { events: Vec::new(), completions: Vec::new(), cursor, ..decision.clone() };
     Record { body: hollow.into(), ..record.clone() }
 }
 
-fn edited(record: &Record, json: &[u8]) -> Result<Body, Impossible> {
+fn edited_body(record: &Record, json: &[u8]) -> Result<Body, WhatIfError> {
     let (at, type_name) = (record.sequence, record.envelope.type_name.clone());
     let body = Body::read_strictly(&type_name, json);
-    let body = body.map_err(|error| Impossible::Body { at, type_name, why: error.to_string() })?;
+    let body = body.map_err(|error| WhatIfError::Body { at, type_name, why: error.to_string() })?;
     // As it would be read from the log.
     let read = Body::decode(body.type_name(), ContentType::Protobuf, &body.encode()).unwrap_or(body);
     match read == record.body {
-        true => Err(Impossible::Unchanged(at)),
+        true => Err(WhatIfError::Unchanged(at)),
         false => Ok(read),
     }
 }
@@ -416,7 +430,7 @@ mod tests {
     use kairo_mind::replay::RequestPart;
 
     use super::*;
-    use crate::testing::{Agent, calls, says};
+    use crate::testing::{TestAgent, call_completion, text_completion};
 
     /// Two conversations that share nothing: a time that is looked up, and a greeting.
     struct Lived {
@@ -432,24 +446,24 @@ mod tests {
     }
 
     fn lived() -> Lived {
-        let mut agent = Agent::new("cook");
+        let mut agent = TestAgent::new("cook");
         let asked = agent.hears("one", "time please");
-        let looks = agent.decides(&[calls("tools.now")]);
+        let looks = agent.decide(&[call_completion("tools.now")]);
         let result = agent.learns(looks, "2");
-        let tells = agent.decides(&[says("It is 2.")]);
+        let tells = agent.decide(&[text_completion("It is 2.")]);
         let greeted = agent.hears("two", "hello");
-        let greets = agent.decides(&[says("Hello.")]);
+        let greets = agent.decide(&[text_completion("Hello.")]);
         let thanked = agent.hears("one", "thanks");
-        let welcomes = agent.decides(&[says("You are welcome.")]);
+        let welcomes = agent.decide(&[text_completion("You are welcome.")]);
         Lived { messages: agent.messages(), asked, looks, result, tells, greeted, greets, thanked, welcomes }
     }
 
-    fn looked_at(messages: &[LogMessage], at: u64, change: Change) -> Result<Cone, Impossible> {
+    fn looked_at(messages: &[LogMessage], at: u64, change: MessageChange) -> Result<Cone, WhatIfError> {
         let mut whatif = WhatIf::new(at, change, None);
         for message in messages {
-            whatif.take(message)?;
+            whatif.apply(message)?;
         }
-        whatif.cone()
+        whatif.into_cone()
     }
 
     fn fates(cone: &Cone) -> Vec<(u64, Fate, Option<u64>)> {
@@ -459,7 +473,7 @@ mod tests {
     #[test]
     fn without_a_message_all_that_follows_from_it_vanishes_and_what_shows_it_is_not_known() {
         let Lived { messages, asked, looks, result, tells, welcomes, .. } = lived();
-        let cone = looked_at(&messages, asked, Change::Drop).unwrap();
+        let cone = looked_at(&messages, asked, MessageChange::Drop).unwrap();
         let expected = [
             (asked, Fate::Dropped, None),
             (looks, Fate::Vanished, Some(asked)),
@@ -469,7 +483,7 @@ mod tests {
         ];
         assert_eq!(fates(&cone), expected);
         assert_eq!(cone.reached[4].drifted[0].parts, [RequestPart::History]);
-        assert_eq!(cone.counts, Counts { decisions: 4, kept: 1, unknown: 1, vanished: 2, ..Counts::default() });
+        assert_eq!(cone.counts, ConeCounts { decisions: 4, kept: 1, unknown: 1, vanished: 2, ..ConeCounts::default() });
     }
 
     #[test]
@@ -479,7 +493,7 @@ mod tests {
         let body = Body::decode(AgentMessage::TYPE, ContentType::Protobuf, &message.data).unwrap();
         let Body::AgentMessage(said) = body else { panic!("{message:?}") };
         let other = Body::from(AgentMessage { text: "weather please".into(), ..said.clone() }).to_json();
-        let edit = Change::Edit(other.to_string().into_bytes());
+        let edit = MessageChange::Edit(other.to_string().into_bytes());
         let cone = looked_at(&messages, asked, edit).unwrap();
         let expected = [
             (asked, Fate::Edited, None),
@@ -492,14 +506,14 @@ mod tests {
         assert!(cone.reached.iter().all(|it| it.sequence != greets), "the other conversation stays as it was");
         assert_eq!((cone.counts.kept, cone.counts.presumed), (0, 1), "what is not known might show in it");
 
-        let same = Change::Edit(Body::from(said).to_json().to_string().into_bytes());
-        assert!(matches!(looked_at(&messages, asked, same), Err(Impossible::Unchanged(at)) if at == asked));
+        let same = MessageChange::Edit(Body::from(said).to_json().to_string().into_bytes());
+        assert!(matches!(looked_at(&messages, asked, same), Err(WhatIfError::Unchanged(at)) if at == asked));
     }
 
     #[test]
     fn without_a_result_the_decision_on_it_vanishes_and_what_was_said_later_is_looked_at_again() {
         let Lived { messages, result, tells, welcomes, greeted, thanked, .. } = lived();
-        let cone = looked_at(&messages, result, Change::Drop).unwrap();
+        let cone = looked_at(&messages, result, MessageChange::Drop).unwrap();
         let of = |at: u64| cone.reached.iter().find(|it| it.sequence == at).map(|it| it.fate);
         assert_eq!((of(tells), of(welcomes)), (Some(Fate::Vanished), Some(Fate::Unknown)));
         assert_eq!((of(greeted), of(thanked)), (None, None), "what people say is taken as it was");
@@ -507,26 +521,29 @@ mod tests {
 
     #[test]
     fn a_change_that_nothing_shows_reaches_nothing() {
-        let mut agent = Agent::new("cook");
+        let mut agent = TestAgent::new("cook");
         agent.hears("one", "hello");
-        agent.decides(&[says("Hello.")]);
+        agent.decide(&[text_completion("Hello.")]);
         let last = agent.hears("one", "bye");
-        let cone = looked_at(&agent.messages(), last, Change::Drop).unwrap();
-        assert_eq!((fates(&cone), cone.counts), (vec![(last, Fate::Dropped, None)], Counts::default()));
+        let cone = looked_at(&agent.messages(), last, MessageChange::Drop).unwrap();
+        assert_eq!((fates(&cone), cone.counts), (vec![(last, Fate::Dropped, None)], ConeCounts::default()));
     }
 
     #[test]
     fn what_cannot_be_changed_is_named() {
         let Lived { messages, asked, looks, result, .. } = lived();
-        let refused = |at: u64, change: Change| looked_at(&messages, at, change).unwrap_err().to_string();
-        assert!(refused(99, Change::Drop).contains("message 99 is not in the log"));
-        let decision = refused(looks, Change::Drop);
+        let refused = |at: u64, change: MessageChange| looked_at(&messages, at, change).unwrap_err().to_string();
+        assert!(refused(99, MessageChange::Drop).contains("message 99 is not in the log"));
+        let decision = refused(looks, MessageChange::Drop);
         assert!(decision.contains(&format!("drop or edit what it is on, message {asked}")), "{decision}");
         for (json, named) in [("{", "EOF"), (r#"{"txet": "x"}"#, "txet"), (r#"{"text": 7}"#, "7")] {
-            let why = refused(asked, Change::Edit(json.as_bytes().to_vec()));
+            let why = refused(asked, MessageChange::Edit(json.as_bytes().to_vec()));
             assert!(why.contains(named) && why.contains(AgentMessage::TYPE), "{why}");
         }
         let hole: Vec<LogMessage> = messages.iter().filter(|it| it.sequence != result).cloned().collect();
-        assert!(matches!(looked_at(&hole, asked, Change::Drop), Err(Impossible::Broken(Broken::Hole { .. }))));
+        assert!(matches!(
+            looked_at(&hole, asked, MessageChange::Drop),
+            Err(WhatIfError::Broken(BrokenLog::Hole { .. }))
+        ));
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use kairo_mind::{
-    chat_completions::{self, Settings, Shown, Takes},
-    replay::Asked,
+    chat_completions::{self, EndpointFeatures, RequestSettings, ShownPart},
+    replay::ReplayedCall,
 };
 use serde_json::{Value, json, value::to_raw_value};
 
@@ -13,18 +13,23 @@ const END: &str = "END_OF_REQUEST";
 
 /// The body in the chat-completions format. What the log does not have is left out of it: whether the answer was streamed, and
 /// how long it might be; and for images, audio and video stand words.
-pub fn body(asked: &Asked) -> Value {
-    let Asked { request, completion, .. } = asked;
-    let tools = to_raw_value(&chat_completions::tools(&request.tools)).unwrap_or_default();
-    let shown = vec![Shown::Told("its bytes are not in the log"); request.parts().count()];
-    let settings = Settings { model: &completion.model, stream: false, max_output_tokens: 0, takes: Takes::default() };
-    serde_json::to_value(chat_completions::request(request, &tools, &shown, settings)).unwrap_or_default()
+pub fn body(asked: &ReplayedCall) -> Value {
+    let ReplayedCall { request, completion, .. } = asked;
+    let tools = to_raw_value(&chat_completions::wire_tools(&request.tools)).unwrap_or_default();
+    let shown = vec![ShownPart::Told("its bytes are not in the log"); request.media_parts().count()];
+    let settings = RequestSettings {
+        model: &completion.model,
+        stream: false,
+        max_output_tokens: 0,
+        takes: EndpointFeatures::default(),
+    };
+    serde_json::to_value(chat_completions::build_body(request, &tools, &shown, settings)).unwrap_or_default()
 }
 
 /// A model call as it is told: to which model, what it was asked in Kairo's words and in those of the server, what it answered, and in
 /// which parts the request would be another one now.
-pub fn told(asked: &Asked) -> Value {
-    let Asked { request, completion, drift } = asked;
+pub fn describe_call(asked: &ReplayedCall) -> Value {
+    let ReplayedCall { request, completion, drift } = asked;
     let calls = completion.tool_calls.iter().map(|call| json!({ "tool": call.tool, "arguments": call.arguments }));
     let error = completion.error.as_ref().map(|error| json!({ "kind": error.kind, "message": error.message }));
     let answer = json!({
@@ -39,17 +44,17 @@ pub fn told(asked: &Asked) -> Value {
 }
 
 /// A command for a shell that asks the same. Address and key are of its environment: no log has them.
-pub fn curl(asked: &Asked) -> String {
+pub fn curl(asked: &ReplayedCall) -> String {
     let body = serde_json::to_string_pretty(&body(asked)).unwrap_or_default();
     format!(
         "curl \"$MODEL_URL/chat/completions\" -H \"Authorization: Bearer $MODEL_KEY\" -H 'Content-Type: application/json' \
          --data-binary @- <<'{END}'\n{}\n{END}",
-        in_visible_characters(&body)
+        escape_invisible(&body)
     )
 }
 
 /// Escapes characters of JSON that move a terminal's cursor or turn the order of the text: others wrote it.
-fn in_visible_characters(json: &str) -> String {
+fn escape_invisible(json: &str) -> String {
     let turns =
         |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut visible = String::with_capacity(json.len());
@@ -69,18 +74,19 @@ fn in_visible_characters(json: &str) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use kairo_mind::request::{Message, ModelRequest};
+    use kairo_mind::request::{ModelRequest, PromptMessage};
     use kairo_proto::v1::{Completion, Part};
     use serde_json::json;
 
     use super::*;
 
-    fn asked(text: &str) -> Asked {
+    fn asked(text: &str) -> ReplayedCall {
         let part = Part { media_type: "image/png".into(), name: "a.png".into(), size: 7, ..Default::default() };
-        let user = Message::User { text: text.into(), parts: vec![part] };
-        let request = ModelRequest::with("heavy", vec![Message::System { text: "Be brief.".into() }, user]);
+        let user = PromptMessage::User { text: text.into(), parts: vec![part] };
+        let request =
+            ModelRequest::from_messages("heavy", vec![PromptMessage::System { text: "Be brief.".into() }, user]);
         let completion = Completion { model: "m-1".into(), ..Default::default() };
-        Asked { request: Arc::new(request), completion, drift: None }
+        ReplayedCall { request: Arc::new(request), completion, drift: None }
     }
 
     #[test]

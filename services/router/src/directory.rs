@@ -11,13 +11,13 @@ use kairo_core::{
     subjects::AGENT_DEFINED,
 };
 
-pub struct Directory {
+pub struct KnownAgents {
     bus: Bus,
     capacity: usize,
     known: Mutex<HashSet<Name>>,
 }
 
-impl Directory {
+impl KnownAgents {
     pub fn new(bus: &Bus, capacity: usize) -> Self {
         Self { bus: bus.clone(), capacity, known: Mutex::default() }
     }
@@ -26,9 +26,9 @@ impl Directory {
         if self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(agent) {
             return Ok(true);
         }
-        let defined = AGENT_DEFINED.of(agent);
+        let defined = AGENT_DEFINED.of_owner(agent);
         // A server that lags behind may not have seen it yet: before anybody is told no, the leader is asked.
-        let exists = self.bus.last(&defined).await?.is_some() || self.bus.last_at_leader(&defined).await? > 0;
+        let exists = self.bus.last_message(&defined).await?.is_some() || self.bus.last_at_leader(&defined).await? > 0;
         if exists {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= self.capacity {

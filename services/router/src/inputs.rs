@@ -1,7 +1,7 @@
 //! Translates what users say into the messages that agents receive. Pure.
 
 use kairo_core::{
-    address::{self, Address},
+    address::{self, AgentAddress},
     ids::{self, Name},
     subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, AGENT_MESSAGE, Route},
     threads,
@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 /// Something a user said to an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct AgentInput {
     /// The sender's id of the message.
     pub id: String,
     pub user: String,
     /// The agent as the sender named it.
     pub named: String,
     /// The agent it is for or, for the sender, what is wrong with the one that was named.
-    pub to: Address,
+    pub to: AgentAddress,
     /// The thread it belongs to; empty where the agent knows better.
     pub thread_id: String,
     /// The route of the message to the agent.
@@ -32,18 +32,18 @@ pub struct Input {
 }
 
 /// Reads what entered with the event `id`; none if it is not for an agent.
-pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
+pub fn to_agent_input(body: &Body, id: Uuid, default_agent: &str) -> Option<AgentInput> {
     let About::User(said) = body.about() else { return None };
     Some(match said {
         User::Message(said) => {
             let message_id = ids::message_id(&said.message_id, id);
-            let (to, text) = address::of_message(&said.agent, &said.text, default_agent);
+            let (to, text) = address::split_message(&said.agent, &said.text, default_agent);
             let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
             let (parts, environment, state) = (said.parts.clone(), said.environment.clone(), said.state.clone());
             let chat = said.chat.clone();
             let told = AgentMessage { message_id, user, text, thread_id, parts, environment, state, chat };
             let (message_id, thread_id) = (told.message_id.clone(), told.thread_id.clone());
-            Input { thread_id, ..input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
+            AgentInput { thread_id, ..new_input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
         }
         User::Choice(said) => {
             let told = AgentChoice {
@@ -52,7 +52,14 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 offer_id: said.offer_id.clone(),
                 option: said.option.clone(),
             };
-            input(&AGENT_CHOICE, told.choice_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+            new_input(
+                &AGENT_CHOICE,
+                told.choice_id.clone(),
+                &said.user,
+                &said.agent,
+                address::parse_agent(&said.agent),
+                told,
+            )
         }
         User::Approval(said) => {
             let told = AgentApproval {
@@ -62,7 +69,14 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 verdict: said.verdict.clone(),
                 note: said.note.clone(),
             };
-            input(&AGENT_APPROVAL, told.approval_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+            new_input(
+                &AGENT_APPROVAL,
+                told.approval_id.clone(),
+                &said.user,
+                &said.agent,
+                address::parse_agent(&said.agent),
+                told,
+            )
         }
         User::Command(said) => {
             let told = AgentCommand {
@@ -78,28 +92,50 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 submodule: said.submodule.clone(),
                 includes_consents: said.includes_consents,
             };
-            input(&AGENT_COMMAND, told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+            new_input(
+                &AGENT_COMMAND,
+                told.command_id.clone(),
+                &said.user,
+                &said.agent,
+                address::parse_agent(&said.agent),
+                told,
+            )
         }
         User::Undelivered(_) | User::Switched(_) | User::Forget(_) | User::Forgotten(_) => return None,
     })
 }
 
-impl Input {
+impl AgentInput {
     /// Returns the input in the user's own thread of the name that it gives.
     pub fn in_own_thread(&self, agent: &Name) -> Self {
         let mut input = self.clone();
         if let Body::AgentMessage(told) = &mut input.told
             && !told.thread_id.is_empty()
         {
-            told.thread_id = threads::of(agent.as_str(), &told.user, &told.thread_id);
+            told.thread_id = threads::id_for_name(agent.as_str(), &told.user, &told.thread_id);
             input.thread_id.clone_from(&told.thread_id);
         }
         input
     }
 }
 
-fn input(route: &'static Route, id: String, user: &str, named: &str, to: Address, told: impl Into<Body>) -> Input {
-    Input { route, id, user: user.to_owned(), named: named.to_owned(), to, thread_id: String::new(), told: told.into() }
+fn new_input(
+    route: &'static Route,
+    id: String,
+    user: &str,
+    named: &str,
+    to: AgentAddress,
+    told: impl Into<Body>,
+) -> AgentInput {
+    AgentInput {
+        route,
+        id,
+        user: user.to_owned(),
+        named: named.to_owned(),
+        to,
+        thread_id: String::new(),
+        told: told.into(),
+    }
 }
 
 #[cfg(test)]
@@ -109,7 +145,7 @@ mod tests {
     use super::*;
 
     fn told(body: impl Into<Body>) -> (String, String, Body) {
-        let input = read(&body.into(), Uuid::from_u128(7), "default").unwrap();
+        let input = to_agent_input(&body.into(), Uuid::from_u128(7), "default").unwrap();
         (input.to.unwrap().to_string(), input.id, input.told)
     }
 
@@ -165,8 +201,8 @@ mod tests {
 
     #[test]
     fn only_messages_may_leave_the_agent_to_the_router() {
-        let input = read(&UserChoice::default().into(), Uuid::nil(), "default").unwrap();
+        let input = to_agent_input(&UserChoice::default().into(), Uuid::nil(), "default").unwrap();
         assert!(input.to.unwrap_err().contains("expected 1 to 64"));
-        assert_eq!(read(&ToolResult::default().into(), Uuid::nil(), "default"), None);
+        assert_eq!(to_agent_input(&ToolResult::default().into(), Uuid::nil(), "default"), None);
     }
 }

@@ -12,7 +12,7 @@ use crate::address::{Network, is_public};
 
 /// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Rule {
+enum HostRule {
     /// Any public host.
     Any,
     /// Any public host below this domain.
@@ -24,7 +24,7 @@ enum Rule {
 /// The hosts that may be read, and the addresses they may lead to besides public ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowList {
-    hosts: Vec<Rule>,
+    hosts: Vec<HostRule>,
     private: Vec<Network>,
 }
 
@@ -77,7 +77,7 @@ impl AllowList {
         let port = url.port_or_known_default();
         // A host listed by name is reached only as listed: `*` beside `intranet:8080` must not
         // open the other ports of a host that may lead inside.
-        let by_name = self.lists(&name);
+        let by_name = self.lists_by_name(&name);
         let mut rules = self.hosts.iter().filter(|rule| rule.is_exact() == by_name);
         if !rules.any(|rule| rule.covers(&name, port)) {
             return Err(format!("the host {name} is not allowed; add it to http.allow_hosts of the tool-runner"));
@@ -103,7 +103,7 @@ impl AllowList {
                 "{host} leads to an address that is not public; to allow that, list the address in http.allow_private"
             ));
         }
-        if !self.lists(host) {
+        if !self.lists_by_name(host) {
             return Err(format!(
                 "{host} leads to an address that is not public, and such are reached only through hosts that \
                  http.allow_hosts lists without *"
@@ -112,15 +112,15 @@ impl AllowList {
         Ok(())
     }
 
-    fn lists(&self, host: &str) -> bool {
+    fn lists_by_name(&self, host: &str) -> bool {
         self.hosts.iter().any(|rule| match rule {
-            Rule::Exactly { host: listed, .. } => listed == host,
-            Rule::Any | Rule::Below(_) => false,
+            HostRule::Exactly { host: listed, .. } => listed == host,
+            HostRule::Any | HostRule::Below(_) => false,
         })
     }
 }
 
-impl Rule {
+impl HostRule {
     fn is_exact(&self) -> bool {
         matches!(self, Self::Exactly { .. })
     }
@@ -136,9 +136,9 @@ impl Rule {
     }
 }
 
-fn parse_rule(entry: &str) -> Option<Rule> {
+fn parse_rule(entry: &str) -> Option<HostRule> {
     if entry == "*" {
-        return Some(Rule::Any);
+        return Some(HostRule::Any);
     }
     let (below, rest) = match entry.strip_prefix("*.") {
         Some(rest) => (true, rest),
@@ -154,9 +154,9 @@ fn parse_rule(entry: &str) -> Option<Rule> {
     let explicit_port = rest.rsplit_once(':').filter(|_| !rest.ends_with(']'));
     let port = explicit_port.and(url.port_or_known_default());
     match (below, port) {
-        (true, None) => Some(Rule::Below(host)),
+        (true, None) => Some(HostRule::Below(host)),
         (true, Some(_)) => None,
-        (false, port) => Some(Rule::Exactly { host, port }),
+        (false, port) => Some(HostRule::Exactly { host, port }),
     }
 }
 

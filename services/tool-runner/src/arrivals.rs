@@ -3,11 +3,11 @@
 //!
 //! The folders are watched; besides they are looked through at the start, when the system says that it lost track, and
 //! every now and then. So what is read off a watch need not be complete, only quick. What has an event already, the log
-//! knows ([`announced`]).
+//! knows ([`mail_announcer`]).
 
-mod announced;
 mod event;
 mod folders;
+mod mail_announcer;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -19,10 +19,10 @@ use kairo_core::ids::Name;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use self::announced::Announced;
-use self::folders::{Found, Mailboxes};
-use self::watch::{Change, Watch};
-use crate::builtin::mail::{Entry, arriving};
+use self::folders::{MailReadOutcome, Mailboxes};
+use self::mail_announcer::MailAnnouncer;
+use self::watch::{MailboxChange, MailboxWatch};
+use crate::builtin::mail::{MaildirEntry, unseen_entry};
 use crate::config::ToolsConfig;
 
 /// Time without changes after which a file counts as complete, unless it is known to be. Also the delay before
@@ -38,8 +38,8 @@ pub async fn watch(bus: &Bus, config: &ToolsConfig, shutdown: &CancellationToken
 
 struct Arrivals {
     mailboxes: Mailboxes,
-    announced: Announced,
-    watch: Watch,
+    announced: MailAnnouncer,
+    watch: MailboxWatch,
     rescan: Duration,
     /// Agents whose mailbox must be looked through again soon.
     again: BTreeSet<Name>,
@@ -49,15 +49,15 @@ impl Arrivals {
     fn new(bus: &Bus, config: &ToolsConfig, root: &Path) -> Self {
         Self {
             mailboxes: Mailboxes::new(root, config),
-            announced: Announced::new(bus),
-            watch: Watch::new(root),
+            announced: MailAnnouncer::new(bus),
+            watch: MailboxWatch::new(root),
             rescan: Duration::from_millis(config.mail.rescan_ms),
             again: BTreeSet::new(),
         }
     }
 
     async fn run(&mut self) {
-        self.look_everywhere().await;
+        self.scan_all_mailboxes().await;
         let mut next_scan = Instant::now() + self.rescan;
         let mut next_try = None;
         loop {
@@ -67,45 +67,45 @@ impl Arrivals {
             tokio::select! {
                 biased;
                 () = sleep_until(next_scan) => {
-                    self.look_everywhere().await;
+                    self.scan_all_mailboxes().await;
                     next_scan = Instant::now() + self.rescan;
                 }
                 () = sleep_until(next_try.unwrap_or(next_scan)), if next_try.is_some() => {
                     next_try = None;
                     for agent in std::mem::take(&mut self.again) {
-                        self.look_at(&agent).await;
+                        self.scan_mailbox(&agent).await;
                     }
                 }
                 changes = self.watch.changes() => {
                     for change in changes {
-                        self.follow(change).await;
+                        self.handle_change(change).await;
                     }
                 }
             }
         }
     }
 
-    async fn follow(&mut self, change: Change) {
+    async fn handle_change(&mut self, change: MailboxChange) {
         match change {
-            Change::Mail { agent, name } => {
-                if let Some(entry) = arriving(&name) {
-                    self.take(&agent, entry, true).await;
+            MailboxChange::Mail { agent, name } => {
+                if let Some(entry) = unseen_entry(&name) {
+                    self.announce_if_new(&agent, entry, true).await;
                 }
             }
-            Change::Unfinished { agent } => {
+            MailboxChange::Unfinished { agent } => {
                 self.again.insert(agent);
             }
-            Change::Folder { agent } => self.look_at(&agent).await,
-            Change::Lost => self.look_everywhere().await,
+            MailboxChange::Folder { agent } => self.scan_mailbox(&agent).await,
+            MailboxChange::Lost => self.scan_all_mailboxes().await,
         }
     }
 
-    async fn look_everywhere(&mut self) {
-        self.watch.root();
+    async fn scan_all_mailboxes(&mut self) {
+        self.watch.watch_root();
         match self.mailboxes.agents().await {
             Ok(agents) => {
                 for agent in agents {
-                    self.look_at(&agent).await;
+                    self.scan_mailbox(&agent).await;
                 }
             }
             Err(error) => tracing::warn!(%error, "agents' folders cannot be looked through for mail"),
@@ -113,9 +113,9 @@ impl Arrivals {
     }
 
     /// Watches the mailbox of an agent and takes what is there and has no event.
-    async fn look_at(&mut self, agent: &Name) {
-        self.watch.agent(agent);
-        let entries = match self.mailboxes.arrived(agent).await {
+    async fn scan_mailbox(&mut self, agent: &Name) {
+        self.watch.watch_agent(agent);
+        let entries = match self.mailboxes.list_new_mail(agent).await {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::debug!(%agent, %error, "a mailbox cannot be looked through");
@@ -126,35 +126,35 @@ impl Arrivals {
             return;
         }
         if let Err(error) = self.announced.catch_up(agent).await {
-            self.later(agent, &error);
+            self.retry_later(agent, &error);
             return;
         }
         for entry in entries {
-            self.take(agent, entry, false).await;
+            self.announce_if_new(agent, entry, false).await;
         }
     }
 
     /// Announces a mail unless that has been done. `whole` says that nobody writes to its file any more.
-    async fn take(&mut self, agent: &Name, entry: Entry, whole: bool) {
-        if self.announced.has(agent, &entry.id) {
+    async fn announce_if_new(&mut self, agent: &Name, entry: MaildirEntry, whole: bool) {
+        if self.announced.has_announced(agent, &entry.id) {
             return;
         }
         let id = entry.id.clone();
-        match self.mailboxes.read(agent, entry, whole).await {
-            Ok(Found::Mail(arrival)) => match self.announced.announce(agent, &id, *arrival).await {
+        match self.mailboxes.read_mail(agent, entry, whole).await {
+            Ok(MailReadOutcome::Mail(arrival)) => match self.announced.announce(agent, &id, *arrival).await {
                 Ok(true) => tracing::info!(%agent, email = id, "mail came in"),
                 Ok(false) => {}
-                Err(error) => self.later(agent, &error),
+                Err(error) => self.retry_later(agent, &error),
             },
-            Ok(Found::Unfinished) => {
+            Ok(MailReadOutcome::Unfinished) => {
                 self.again.insert(agent.clone());
             }
-            Ok(Found::Nothing) => {}
+            Ok(MailReadOutcome::Nothing) => {}
             Err(error) => tracing::debug!(%agent, %error, "a mail cannot be read"),
         }
     }
 
-    fn later(&mut self, agent: &Name, error: &BusError) {
+    fn retry_later(&mut self, agent: &Name, error: &BusError) {
         tracing::warn!(%agent, %error, "mail that came in is not announced yet, trying again");
         self.again.insert(agent.clone());
     }

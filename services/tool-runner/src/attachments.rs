@@ -6,7 +6,7 @@ use std::time::Duration;
 use kairo_core::{
     bus::{
         Bus,
-        objects::{Objects, PutError, StoredFor},
+        objects::{MediaStore, PutError, StoredFor},
     },
     media,
 };
@@ -23,12 +23,12 @@ const YOUNG: Duration = Duration::from_secs(600);
 
 /// Keeps them.
 pub struct Attachments {
-    objects: Objects,
+    objects: MediaStore,
 }
 
 impl Attachments {
     pub fn new(bus: &Bus) -> Self {
-        Self { objects: Objects::new(bus) }
+        Self { objects: MediaStore::new(bus) }
     }
 
     /// Keeps what came with a result, on behalf of a user; empty for nobody's. What cannot be kept is left out: the result
@@ -46,11 +46,11 @@ impl Attachments {
 
     async fn store_one(&self, attachment: &Attachment, user: &str) -> Result<Part, PutError> {
         let digest = media::digest(&attachment.bytes);
-        if let Some(part) = self.objects.again(&digest, YOUNG).await? {
+        if let Some(part) = self.objects.find_and_renew(&digest, YOUNG).await? {
             return Ok(part);
         }
         let user = Some(user).filter(|user| !user.is_empty()).map(str::to_owned);
         let stored_for = StoredFor { key: None, user };
-        self.objects.put(&digest, attachment.media_type, &attachment.bytes, &stored_for).await
+        self.objects.store_object(&digest, attachment.media_type, &attachment.bytes, &stored_for).await
     }
 }

@@ -40,7 +40,7 @@ pub struct Rejection {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CatalogueEntry {
     spec: ToolSpec,
     validator: Validator,
 }
@@ -49,7 +49,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Catalogue {
     version: Uuid,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, CatalogueEntry>,
 }
 
 impl Catalogue {
@@ -70,7 +70,7 @@ impl Catalogue {
             match admitted {
                 Ok(validator) => {
                     wire_names.insert(tool_name::wire_name(&spec.name));
-                    entries.insert(spec.name.clone(), Entry { spec, validator });
+                    entries.insert(spec.name.clone(), CatalogueEntry { spec, validator });
                 }
                 Err(reason) => rejections.push(Rejection { name: spec.name, reason }),
             }

@@ -12,15 +12,15 @@ use kairo_read_model::PostgresConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::allow_list::AllowList;
+use crate::approval_rules::{ApprovalRules, is_pattern};
 pub use crate::builtin::mail::MailConfig;
 pub use crate::builtin::memory::MemorySearchConfig;
 pub use crate::builtin::web_search::WebSearchConfig;
 pub use crate::builtin::workspace::WorkspaceConfig;
 use crate::catalogue::CatalogueLimits;
-use crate::consent::{Consent, is_pattern};
 pub use crate::custom::CustomToolsConfig;
-pub use crate::late::LateAnswersConfig;
-pub use crate::mcp::oauth::{Grant as OAuthGrant, OAuthConfig, Per as OAuthPer};
+pub use crate::late_answers::LateAnswersConfig;
+pub use crate::mcp::oauth::{GrantType as OAuthGrant, OAuthConfig, SignInOwner as OAuthPer};
 use crate::mcp::roots;
 use crate::tool_name;
 pub use crate::workers::config::WorkerLifecycleConfig;
@@ -316,8 +316,8 @@ impl ToolsConfig {
     }
 
     /// Returns the rules for which tools need a human's consent.
-    pub fn consent(&self) -> Consent {
-        Consent::new(&self.approval, &self.no_approval)
+    pub fn approval_rules(&self) -> ApprovalRules {
+        ApprovalRules::new(&self.approval, &self.no_approval)
     }
 
     /// Limits of the catalogue.

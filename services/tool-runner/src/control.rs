@@ -1,24 +1,24 @@
 //! Tools that control an agent's processes and actions.
 //!
-//! The log holds the state of a process or an action ([`watched`]); the supervisor knows how a process is doing
+//! The log holds the state of a process or an action ([`logged_process`]); the supervisor knows how a process is doing
 //! ([`supervisors`]). Orders to a call or a process are entries in the log ([`orders`]). A call names its target by the
 //! id the agent knows, and the agent's mind adds the position in the log to look from: without that, the target is not
 //! this agent's.
 
 mod action_cancel;
 mod describe;
+mod logged_process;
 mod orders;
 mod process_cancel;
 mod process_list;
 mod process_send;
 mod process_status;
 mod supervisors;
-mod watched;
 
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{Bus, BusError, ledger::Ledger, liveness::Liveness},
+    bus::{Bus, BusError, ledger::Ledger, liveness::ActionLiveness},
     ids::Name,
     subjects::{PROCESS_EXITED, PROCESS_SPAWNED, TOOL_ORDER},
 };
@@ -42,7 +42,7 @@ pub struct Control {
     orders: Ledger,
     invocations: Arc<Ledger>,
     results: Arc<Results>,
-    liveness: Liveness,
+    liveness: ActionLiveness,
     /// Longest wait for an end.
     patience: Duration,
     /// Grace for a canceled call to report its end.
@@ -54,7 +54,7 @@ impl Control {
         bus: &Bus,
         invocations: Arc<Ledger>,
         results: Arc<Results>,
-        liveness: Liveness,
+        liveness: ActionLiveness,
         config: &ToolsConfig,
     ) -> Self {
         Self {
@@ -83,11 +83,11 @@ impl Control {
     }
 
     /// Of those, the one that stops calls.
-    pub fn canceling(self) -> Arc<dyn Tool> {
+    pub fn into_cancel_tool(self) -> Arc<dyn Tool> {
         Arc::new(action_cancel::ActionCancel::new(Arc::new(self)))
     }
 
-    fn spec(&self, name: &str, description: &str, schema: Value) -> ToolSpec {
+    fn build_spec(&self, name: &str, description: &str, schema: Value) -> ToolSpec {
         ToolSpec {
             name: name.to_owned(),
             description: description.to_owned(),
@@ -106,7 +106,7 @@ impl Control {
 
 /// The target of a control call, and the caller.
 #[derive(Clone, Debug)]
-struct Target {
+struct ControlTarget {
     agent: Name,
     action: Uuid,
     /// Position in the log up to which nothing concerns the action.
@@ -119,27 +119,27 @@ struct Target {
     user: Option<String>,
 }
 
-impl Target {
+impl ControlTarget {
     /// `named` is what the call's arguments name it by.
-    fn of(ctx: &CallContext, named: &str) -> Result<Self, ToolError> {
+    fn from_context(ctx: &CallContext, named: &str) -> Result<Self, ToolError> {
         let action = ctx.target.ok_or_else(|| {
             ToolError::not_found(format!("there is no {named} of this agent; name one that it has begun"))
         })?;
-        let (agent, by, user) = (agent(ctx)?, by(ctx)?, ctx.user.clone());
+        let (agent, by, user) = (parse_agent(ctx)?, parse_action_id(ctx)?, ctx.user.clone());
         Ok(Self { agent, action, after: ctx.target_after, by, decision: ctx.decision_sequence, user })
     }
 }
 
-fn agent(ctx: &CallContext) -> Result<Name, ToolError> {
+fn parse_agent(ctx: &CallContext) -> Result<Name, ToolError> {
     Name::parse(&ctx.agent).map_err(|error| ToolError::failed(format!("the agent's name: {error}")))
 }
 
-fn by(ctx: &CallContext) -> Result<Uuid, ToolError> {
+fn parse_action_id(ctx: &CallContext) -> Result<Uuid, ToolError> {
     Uuid::parse_str(&ctx.action_id).map_err(|_| ToolError::failed("the id of the call is no UUID"))
 }
 
 /// The log could not be read or written: nothing was found out.
-fn unavailable(error: BusError) -> ToolError {
+fn unavailable_error(error: BusError) -> ToolError {
     ToolError::failed(format!("{error}; try again in a moment"))
 }
 

@@ -1,11 +1,11 @@
 //! Mail of agents that have a mailbox on an IMAP server: fetched into their Maildirs, where [`crate::arrivals`] finds it.
 //!
-//! Of the replicas that share the agents' folders, one at a time holds an account ([`keeping`]); the others stand by.
+//! Of the replicas that share the agents' folders, one at a time holds an account ([`maildir_store`]); the others stand by.
 //! The mailbox is opened for reading only, so fetching changes nothing on the server.
 
 mod account;
 mod connection;
-mod keeping;
+mod maildir_store;
 
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;
@@ -18,10 +18,10 @@ use kairo_core::ids::Name;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::account::Account;
+use self::account::ImapAccount;
 pub use self::account::ImapConfig;
-use self::connection::{Connection, ConnectionError};
-use self::keeping::{Keeping, State};
+use self::connection::{ConnectionError, ImapConnection};
+use self::maildir_store::{FetchPosition, MaildirStore};
 use crate::builtin::workspace::FolderError;
 use crate::config::ToolsConfig;
 
@@ -42,9 +42,9 @@ pub async fn fetch(config: &ToolsConfig, shutdown: &CancellationToken) {
 }
 
 struct Fetcher {
-    account: Arc<Account>,
+    account: Arc<ImapAccount>,
     config: ImapConfig,
-    keeping: Keeping,
+    keeping: MaildirStore,
 }
 
 /// The mail that could not be fetched last, and how often in a row.
@@ -55,7 +55,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    fn with(&mut self, uid: u32) {
+    fn record_failure(&mut self, uid: u32) {
         let tries = if self.uid == uid { self.tries + 1 } else { 1 };
         *self = Self { uid, tries };
     }
@@ -76,19 +76,19 @@ enum FetchError {
 impl Fetcher {
     /// None for an account that validation refuses.
     fn new(root: &Path, tools: &ToolsConfig, config: &ImapConfig) -> Option<Self> {
-        let account = Arc::new(Account::parse(config.url.expose()).ok()?);
+        let account = Arc::new(ImapAccount::parse(config.url.expose()).ok()?);
         let agent = Name::parse(&config.agent).ok()?;
         let max_files = tools.workspace.max_files;
-        let keeping = Keeping { root: root.to_owned(), agent, key: account.key(), max_files };
+        let keeping = MaildirStore { root: root.to_owned(), agent, key: account.key(), max_files };
         Some(Self { account, config: config.clone(), keeping })
     }
 
     async fn run(&self) -> Infallible {
-        let _held = self.hold().await;
+        let _held = self.wait_for_lock().await;
         let (mut pause, mut trouble) = (FIRST_PAUSE, Trouble::default());
         loop {
             let mut caught_up = false;
-            let error = match self.follow(&mut trouble, &mut caught_up).await {
+            let error = match self.fetch_until_failure(&mut trouble, &mut caught_up).await {
                 Ok(never) => match never {},
                 Err(error) => error,
             };
@@ -103,10 +103,10 @@ impl Fetcher {
     }
 
     /// Waits until no other replica has the account. The handle keeps them from it.
-    async fn hold(&self) -> OwnedFd {
+    async fn wait_for_lock(&self) -> OwnedFd {
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.keeping(Keeping::hold).await {
+            match self.run_blocking(MaildirStore::try_lock).await {
                 Ok(Some(held)) => return held,
                 Ok(None) => sleep(STANDBY).await,
                 Err(error) => {
@@ -120,14 +120,14 @@ impl Fetcher {
     }
 
     /// Fetches what there is and what comes, until something fails.
-    async fn follow(&self, trouble: &mut Trouble, caught_up: &mut bool) -> Result<Infallible, FetchError> {
-        let before = self.keeping(Keeping::state).await?;
-        let mut connection = Connection::open(&self.account, &self.config).await?;
+    async fn fetch_until_failure(&self, trouble: &mut Trouble, caught_up: &mut bool) -> Result<Infallible, FetchError> {
+        let before = self.run_blocking(MaildirStore::recover_position).await?;
+        let mut connection = ImapConnection::open(&self.account, &self.config).await?;
         let mut mailbox = connection.examine().await?;
         if before.is_none() && !self.config.existing && mailbox.uid_next.is_none() {
-            mailbox.uid_next = connection.after(0).await?.last().map(|last| last.saturating_add(1));
+            mailbox.uid_next = connection.uids_after(0).await?.last().map(|last| last.saturating_add(1));
         }
-        let mut state = State::of(before, mailbox, self.config.existing);
+        let mut state = FetchPosition::resume_in(before, mailbox, self.config.existing);
         let (agent, account) = (&self.keeping.agent, &self.account);
         match before {
             Some(before) if before.uid_validity != state.uid_validity => {
@@ -148,45 +148,45 @@ impl Fetcher {
     /// Fetches all mails that the state does not speak of.
     async fn catch_up(
         &self,
-        connection: &mut Connection,
-        state: &mut State,
+        connection: &mut ImapConnection,
+        state: &mut FetchPosition,
         trouble: &mut Trouble,
     ) -> Result<(), FetchError> {
         loop {
-            let uids = connection.after(state.uid).await?;
+            let uids = connection.uids_after(state.uid).await?;
             if uids.is_empty() {
                 return Ok(());
             }
             for uids in uids.chunks(self.config.batch.max(1)) {
-                self.take(connection, uids, state, trouble).await?;
+                self.fetch_batch(connection, uids, state, trouble).await?;
             }
         }
     }
 
     /// Fetches these mails and puts them into the mailbox together.
-    async fn take(
+    async fn fetch_batch(
         &self,
-        connection: &mut Connection,
+        connection: &mut ImapConnection,
         uids: &[u32],
-        state: &mut State,
+        state: &mut FetchPosition,
         trouble: &mut Trouble,
     ) -> Result<(), FetchError> {
         let Some(last) = uids.last() else { return Ok(()) };
-        let mails = connection.about(uids).await?;
+        let mails = connection.fetch_metadata(uids).await?;
         let mut fetched = Vec::new();
-        for (index, mail) in mails.iter().enumerate().filter(|(_, mail)| !state.had(mail)) {
+        for (index, mail) in mails.iter().enumerate().filter(|(_, mail)| !state.was_fetched_before(mail)) {
             let (agent, account, uid, size) = (&self.keeping.agent, &self.account, mail.uid, mail.size);
             if trouble.is_lasting(uid) {
                 tracing::error!(%agent, %account, uid, size, "a mail cannot be fetched and is left out");
                 continue;
             }
-            let bytes = match connection.mail(uid, self.config.max_mail_bytes).await {
+            let bytes = match connection.fetch_mail(uid, self.config.max_mail_bytes).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => continue,
                 Err(error) => {
-                    trouble.with(uid);
+                    trouble.record_failure(uid);
                     let before = mails.get(..index).unwrap_or_default();
-                    self.deliver(state.past(uid.saturating_sub(1), before), fetched).await?;
+                    self.deliver(state.advance_to(uid.saturating_sub(1), before), fetched).await?;
                     return Err(error.into());
                 }
             };
@@ -194,20 +194,20 @@ impl Fetcher {
                 tracing::warn!(%agent, %account, uid, size, "a mail is cut off (max_mail_bytes)");
             }
             let validity = state.uid_validity;
-            self.keeping(move |keeping| keeping.draft(validity, uid, &bytes)).await?;
+            self.run_blocking(move |keeping| keeping.draft(validity, uid, &bytes)).await?;
             fetched.push(uid);
         }
-        *state = state.past(*last, &mails);
+        *state = state.advance_to(*last, &mails);
         Ok(self.deliver(*state, fetched).await?)
     }
 
-    async fn deliver(&self, state: State, uids: Vec<u32>) -> Result<(), FolderError> {
-        self.keeping(move |keeping| keeping.deliver(&state, &uids)).await
+    async fn deliver(&self, state: FetchPosition, uids: Vec<u32>) -> Result<(), FolderError> {
+        self.run_blocking(move |keeping| keeping.deliver(&state, &uids)).await
     }
 
-    async fn keeping<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Keeping) -> Result<T, FolderError> + Send + 'static,
+        work: impl FnOnce(&MaildirStore) -> Result<T, FolderError> + Send + 'static,
     ) -> Result<T, FolderError> {
         let keeping = self.keeping.clone();
         let broke_off = |_| FolderError::Io { name: "a mailbox".into(), source: std::io::Error::other("it panicked") };

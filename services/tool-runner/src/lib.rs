@@ -10,21 +10,22 @@
 
 mod address;
 pub mod allow_list;
+mod approval_check;
+pub mod approval_rules;
 mod arrivals;
 mod attachments;
 pub mod builtin;
 mod canonical_json;
 pub mod catalogue;
 pub mod config;
-pub mod consent;
-mod consented;
 mod control;
 pub mod custom;
 mod imap;
-pub mod late;
-mod log;
+mod invoke_record;
+pub mod late_answers;
 pub mod mcp;
 pub mod outcome;
+mod person_wait;
 pub mod pins;
 pub mod plan;
 mod processes;
@@ -40,7 +41,6 @@ pub mod tool;
 pub mod tool_name;
 mod tool_servers;
 pub mod toolbox;
-mod waiting;
 mod web;
 pub mod web_api;
 pub mod workers;
@@ -49,10 +49,11 @@ use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
     bus::{
-        consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness, orders::Orders, retrying::Retries,
+        consume::consume, dead_letter_retry::DeadLetterRetrier, epoch::EpochInForce, ledger::Ledger,
+        liveness::ActionLiveness, orders::OrderFollower,
     },
     metrics::table::IN_DOUBT,
-    service::{Context, ServiceError, waiting_for_nats},
+    service::{ServiceContext, ServiceError, retry_until_nats},
     subjects::{Consumer, TOOL_INVOKE},
 };
 
@@ -65,19 +66,23 @@ pub use control::CANCELING;
 use tool::Tool;
 
 /// Runs until told to stop.
-pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+pub async fn run(config: Config, context: ServiceContext) -> Result<(), ServiceError> {
     run_with(config, context, Vec::new()).await
 }
 
 /// Runs with `further` tools, which are treated as built-in ones.
-pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
+pub async fn run_with(
+    config: Config,
+    context: ServiceContext,
+    further: Vec<Arc<dyn Tool>>,
+) -> Result<(), ServiceError> {
     start(config, context, Offer::Further(further)).await
 }
 
 /// Runs with these tools alone, whatever their names: nothing is built in, no server or worker is asked, and no mail is
 /// fetched. The tools are not published, either: the caller knows that agents were told of them. A tool named
 /// [`CANCELING`] is replaced by the real one, which stops calls of the others.
-pub async fn run_only(config: Config, context: Context, only: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
+pub async fn run_only(config: Config, context: ServiceContext, only: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
     start(config, context, Offer::Only(only)).await
 }
 
@@ -87,15 +92,15 @@ enum Offer {
     Only(Vec<Arc<dyn Tool>>),
 }
 
-async fn start(config: Config, context: Context, offer: Offer) -> Result<(), ServiceError> {
-    let Context { bus, shutdown, readiness } = context;
+async fn start(config: Config, context: ServiceContext, offer: Offer) -> Result<(), ServiceError> {
+    let ServiceContext { bus, shutdown, readiness } = context;
     let tools = &config.tool_runner;
     let is_whole = matches!(offer, Offer::Only(_));
     let invocations = Arc::new(Ledger::new(&bus, &TOOL_INVOKE));
     let results = Arc::new(results::Results::new(&bus));
     // Others may ask about an action until it has ended, hence longer than until shutdown.
-    let liveness = Liveness::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
-    let from_now_on = waiting_for_nats(&bus, &shutdown, async || Orders::from_now_on(&bus).await);
+    let liveness = ActionLiveness::start_answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
+    let from_now_on = retry_until_nats(&bus, &shutdown, async || OrderFollower::from_now_on(&bus).await);
     let Some(orders) = from_now_on.await? else { return Ok(()) };
     let held = liveness.clone();
     let following = orders.follow(move |order| {
@@ -113,29 +118,30 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
     };
     let toolbox = match offer {
         Offer::Further(further) => {
-            let memory = MemorySearch::new(&config.postgres, tools, bus.log()?.id).map_err(|error| other(&error))?;
+            let memory =
+                MemorySearch::new(&config.postgres, tools, bus.log_identity()?.id).map_err(|error| other(&error))?;
             let memory: Arc<dyn Tool> = Arc::new(memory);
             let more = control.tools().into_iter().chain([memory]).chain(further).collect();
             let vault = Arc::new(mcp::oauth::BucketVault::new(&bus));
-            let people = mcp::People { vault, questions: Some(questions.clone()) };
+            let people = mcp::PeopleAccess { vault, questions: Some(questions.clone()) };
             toolbox::Toolbox::start_with(tools, more, people).await.map_err(|error| other(&error))?
         }
         Offer::Only(mut only) => {
             if let Some(canceling) = only.iter_mut().find(|tool| tool.spec().name == CANCELING) {
-                *canceling = control.canceling();
+                *canceling = control.into_cancel_tool();
             }
             toolbox::Toolbox::only(tools, only)
         }
     };
     let toolbox = Arc::new(toolbox);
     toolbox.observe(&bus.metrics);
-    bus.metrics.from_zero(&IN_DOUBT);
+    bus.metrics.init_counter(&IN_DOUBT);
     let catalogue = published_catalogue::PublishedCatalogue::new(
         &bus,
         toolbox.clone(),
         is_whole,
         tools.catalogue_limits(),
-        (tools.consent(), sources::Sources::of(tools)),
+        (tools.approval_rules(), sources::Sources::of(tools)),
         readiness.clone(),
         shutdown.clone(),
     );
@@ -143,18 +149,18 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
     let presence = workers::Presence::default();
     let servers = tool_servers::ToolServers::new(&bus, tools, &toolbox, &catalogue, presence.clone());
     let told = servers.clone();
-    readiness.tool_servers.set(move || told.rows());
-    let workers = waiting_for_nats(&bus, &shutdown, async || {
+    readiness.tool_servers.set_source(move || told.rows());
+    let workers = retry_until_nats(&bus, &shutdown, async || {
         workers::Attendance::begin(&bus, tools, toolbox.clone(), catalogue.clone(), presence.clone()).await
     });
     let Some(workers) = workers.await? else { return Ok(()) };
-    let sign_ins = waiting_for_nats(&bus, &shutdown, async || {
-        let sign_ins = mcp::oauth::Answering::begin(&bus, toolbox.sign_ins().collect()).await?;
-        Ok((sign_ins, questions::Answering::begin(&bus, questions.clone()).await?))
+    let sign_ins = retry_until_nats(&bus, &shutdown, async || {
+        let sign_ins = mcp::oauth::SignInResponder::start(&bus, toolbox.sign_ins().collect()).await?;
+        Ok((sign_ins, questions::QuestionResponder::begin(&bus, questions.clone()).await?))
     });
     let Some(to_people) = sign_ins.await? else { return Ok(()) };
-    let publishing = async || if is_whole { catalogue.take_up().await } else { catalogue.publish().await };
-    if waiting_for_nats(&bus, &shutdown, publishing).await?.is_none() {
+    let publishing = async || if is_whole { catalogue.assemble_unpublished().await } else { catalogue.publish().await };
+    if retry_until_nats(&bus, &shutdown, publishing).await?.is_none() {
         return Ok(());
     }
     let keep_published = async {
@@ -163,13 +169,14 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         }
     };
     let stop = shutdown.clone();
-    let consents = consented::Consents::new(&bus, catalogue.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
+    let consents =
+        approval_check::ApprovalChecker::new(&bus, catalogue.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
     let runner = runner::Runner::new(&bus, toolbox.clone(), invocations, results.clone(), liveness, consents, stop);
-    readiness.announce("");
+    readiness.announce_ready("");
     let (runner, processes) = (Arc::new(runner), Arc::new(processes::Processes { results }));
-    let retries = Retries::new(&bus)
-        .by(Consumer::ToolRunner, runner.clone())
-        .by(Consumer::ToolRunnerProcesses, processes.clone());
+    let retries = DeadLetterRetrier::new(&bus)
+        .with_handler(Consumer::ToolRunner, runner.clone())
+        .with_handler(Consumer::ToolRunnerProcesses, processes.clone());
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, runner, shutdown.clone()),
         consume(&bus, Consumer::ToolRunnerProcesses, processes, shutdown.clone()),
@@ -177,8 +184,8 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         keep_published,
         arrivals::watch(&bus, tools, &shutdown),
         imap::fetch(tools, &shutdown),
-        workers.keep(shutdown.clone()),
-        servers.keep(shutdown.clone()),
+        workers.keep_listening(shutdown.clone()),
+        servers.note_changes(shutdown.clone()),
     );
     drop((catalogue, to_people));
     if let Some(toolbox) = Arc::into_inner(toolbox) {

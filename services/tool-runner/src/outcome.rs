@@ -24,7 +24,7 @@ const FIND_OUT: &str = "its effect may have happened or may still happen: find o
 
 /// The reason a call has no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingAnswer {
     /// The time limit of the call passed.
     TimeLimit(Duration),
     /// Somebody wanted the call stopped.
@@ -37,7 +37,7 @@ pub enum Missing {
 
 /// Builds the error of a call whose answer is missing. `is_repeatable`: an agent can call it again without harm, under
 /// another action id; `may_have_left`: the peer may have received the request.
-pub fn without_answer(missing: &Missing, is_repeatable: bool, may_have_left: bool) -> ToolError {
+pub fn missing_answer_error(missing: &MissingAnswer, is_repeatable: bool, may_have_left: bool) -> ToolError {
     let what = missing.in_words();
     match (may_have_left, is_repeatable) {
         (false, _) => ToolError::new(missing.kind(), format!("{what}; {NOTHING_SENT}")),
@@ -46,7 +46,7 @@ pub fn without_answer(missing: &Missing, is_repeatable: bool, may_have_left: boo
     }
 }
 
-impl Missing {
+impl MissingAnswer {
     /// An answer that cannot be used, with what could be read of it.
     pub fn unusable(why: impl Into<String>, readable: &str) -> Self {
         Self::Unusable { why: why.into(), readable: readable.chars().take(MAX_READABLE_CHARS).collect() }
@@ -100,17 +100,17 @@ const ANSWERED: u8 = 3;
 
 impl Exchange {
     /// Nothing has left so far: the tool will say when it does.
-    pub fn hold_back(&self) {
+    pub fn mark_unsent(&self) {
         self.reached.store(NOT_SENT, Ordering::SeqCst);
     }
 
     /// The request is about to leave.
-    pub fn send(&self) {
+    pub fn mark_sent(&self) {
         self.reached.store(SENT, Ordering::SeqCst);
     }
 
     /// The peer said how the call ended: what the tool returns is the truth.
-    pub fn answer(&self) {
+    pub fn mark_answered(&self) {
         self.reached.store(ANSWERED, Ordering::SeqCst);
     }
 
@@ -125,12 +125,12 @@ impl Exchange {
     }
 
     /// Marks the peer's answer as wanted even after the call was canceled.
-    pub fn want_late(&self) {
+    pub fn request_late_answer(&self) {
         self.wanted_late.store(true, Ordering::SeqCst);
     }
 
-    /// Returns true if [`Self::want_late`] was called.
-    pub fn is_wanted_late(&self) -> bool {
+    /// Returns true if [`Self::request_late_answer`] was called.
+    pub fn is_late_answer_wanted(&self) -> bool {
         self.wanted_late.load(Ordering::SeqCst)
     }
 
@@ -147,12 +147,12 @@ mod tests {
 
     use super::*;
 
-    fn missing() -> impl Strategy<Value = Missing> {
+    fn missing() -> impl Strategy<Value = MissingAnswer> {
         prop_oneof![
-            any::<u64>().prop_map(|ms| Missing::TimeLimit(Duration::from_millis(ms))),
-            Just(Missing::Canceled),
-            ".{0,100}".prop_map(Missing::Lost),
-            (".{0,100}", ".{0,3000}").prop_map(|(why, readable)| Missing::unusable(why, &readable)),
+            any::<u64>().prop_map(|ms| MissingAnswer::TimeLimit(Duration::from_millis(ms))),
+            Just(MissingAnswer::Canceled),
+            ".{0,100}".prop_map(MissingAnswer::Lost),
+            (".{0,100}", ".{0,3000}").prop_map(|(why, readable)| MissingAnswer::unusable(why, &readable)),
         ]
     }
 
@@ -163,7 +163,7 @@ mod tests {
             is_repeatable in any::<bool>(),
             may_have_left in any::<bool>(),
         ) {
-            let error = without_answer(&missing, is_repeatable, may_have_left);
+            let error = missing_answer_error(&missing, is_repeatable, may_have_left);
             let is_in_doubt = error.kind == ToolErrorKind::InDoubt;
             prop_assert_eq!(is_in_doubt, may_have_left && !is_repeatable);
             prop_assert_eq!(error.message.ends_with(FIND_OUT) || error.message.contains(&format!("{FIND_OUT};")), is_in_doubt);
@@ -174,27 +174,27 @@ mod tests {
 
     #[test]
     fn what_could_be_read_is_told() {
-        let error = without_answer(&Missing::unusable("it is no JSON", "paid, receipt 7"), false, true);
+        let error = missing_answer_error(&MissingAnswer::unusable("it is no JSON", "paid, receipt 7"), false, true);
         assert!(error.message.contains("paid, receipt 7") && error.message.contains("it is no JSON"), "{error}");
     }
 
     #[test]
     fn a_limit_has_another_kind_than_a_stop_or_a_loss() {
-        let kind = |missing| without_answer(&missing, true, true).kind;
-        assert_eq!(kind(Missing::TimeLimit(Duration::ZERO)), ToolErrorKind::TimedOut);
-        assert_eq!(kind(Missing::Canceled), ToolErrorKind::Canceled);
-        assert_eq!(kind(Missing::Lost(String::new())), ToolErrorKind::Failed);
+        let kind = |missing| missing_answer_error(&missing, true, true).kind;
+        assert_eq!(kind(MissingAnswer::TimeLimit(Duration::ZERO)), ToolErrorKind::TimedOut);
+        assert_eq!(kind(MissingAnswer::Canceled), ToolErrorKind::Canceled);
+        assert_eq!(kind(MissingAnswer::Lost(String::new())), ToolErrorKind::Failed);
     }
 
     #[test]
     fn a_tool_that_says_nothing_may_have_sent_its_request() {
         let exchange = Exchange::default();
         assert!(exchange.may_have_left() && !exchange.is_answered());
-        exchange.hold_back();
+        exchange.mark_unsent();
         assert!(!exchange.may_have_left());
-        exchange.clone().send();
+        exchange.clone().mark_sent();
         assert!(exchange.may_have_left() && !exchange.is_answered());
-        exchange.answer();
+        exchange.mark_answered();
         assert!(exchange.may_have_left() && exchange.is_answered());
     }
 }

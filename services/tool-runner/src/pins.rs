@@ -22,7 +22,7 @@ impl Pins {
     }
 
     /// As the catalogue says them.
-    pub fn told(&self) -> Vec<ToolPin> {
+    pub fn to_messages(&self) -> Vec<ToolPin> {
         let told = |(tool, digest): (&String, &String)| ToolPin { tool: tool.clone(), digest: digest.clone() };
         self.0.iter().map(told).collect()
     }
@@ -84,7 +84,7 @@ mod tests {
     fn what_changed_is_withheld_until_it_is_accepted() {
         let mut pins = Pins::default();
         assert_eq!(pins.admit(&tool("s.a", "1", false)), Ok(()));
-        let again = ToolCatalogue { pins: pins.told(), ..Default::default() };
+        let again = ToolCatalogue { pins: pins.to_messages(), ..Default::default() };
         let mut pins = Pins::of(&again);
         assert_eq!(pins.admit(&tool("s.a", "1", false)), Ok(()));
         let why = pins.admit(&tool("s.a", "2", false)).unwrap_err();

@@ -16,7 +16,7 @@ pub const NOT_REPEATED: &str = "whoever carried it out is gone; what it did unti
 
 /// A tool call that a decision asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ActionRequest {
     pub action: Uuid,
     pub tool: String,
     /// A JSON object, as text.
@@ -34,15 +34,15 @@ pub struct Asked {
     pub user: Option<String>,
 }
 
-impl Asked {
+impl ActionRequest {
     /// By what the ledger knows the consent that it names; none where it names none.
-    pub fn consent(&self) -> Option<Uuid> {
-        consent::used(&self.approval_id)
+    pub fn approval_key(&self) -> Option<Uuid> {
+        consent::used_consent_id(&self.approval_id)
     }
 
     /// Nothing about it stands in the ledger up to here, nor on the consent that it names, where nothing about the call does up to
     /// `cursor`.
-    pub fn since(&self, cursor: u64) -> u64 {
+    pub fn ledger_start(&self, cursor: u64) -> u64 {
         // What was asked stands before all that can be done about it. Where it does not say where that is, nobody believes it.
         if self.approval_id.is_empty() || self.asked_at == 0 { cursor } else { cursor.min(self.asked_at) }
     }
@@ -64,10 +64,10 @@ impl Asked {
 }
 
 /// The tool calls of a decision.
-pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
+pub fn action_requests(decision: &AgentDecision) -> Vec<ActionRequest> {
     let call = |event: &kairo_proto::v1::DecidedEvent| {
         let call = event.tool_call()?;
-        Some(Asked {
+        Some(ActionRequest {
             action: Uuid::parse_str(&event.event_id).ok()?,
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
@@ -84,7 +84,7 @@ pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
 
 /// A fact from the log about an action.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fact {
+pub enum ActionFact {
     Invoked(Uuid),
     /// The executor that began it still works on it.
     Held(Uuid),
@@ -99,14 +99,14 @@ pub enum Fact {
 
 /// A call, and what is known of its tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    pub asked: Asked,
+pub struct ResolvedCall {
+    pub request: ActionRequest,
     /// Running it twice with the same action id has the effect of once.
     pub idempotent: bool,
     /// Somebody else carries it out and says how it ended.
     pub handed_over: bool,
     /// A human must have consented to it, and that was not found: why.
-    pub unconsented: Option<String>,
+    pub missing_approval: Option<String>,
 }
 
 /// The next step for one action.
@@ -136,7 +136,7 @@ pub enum Disposition {
 pub struct Actions;
 
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownActions {
     invoked: BTreeSet<Uuid>,
     held: BTreeSet<Uuid>,
     withdrawn: BTreeSet<Uuid>,
@@ -146,24 +146,24 @@ pub struct Known {
 }
 
 impl Decider for Actions {
-    type State = Known;
-    type Fact = Fact;
-    type Input = Call;
+    type State = KnownActions;
+    type Fact = ActionFact;
+    type Input = ResolvedCall;
     type Outcome = Disposition;
 
-    fn apply(known: &mut Known, fact: &Fact) {
+    fn apply(known: &mut KnownActions, fact: &ActionFact) {
         match fact {
-            Fact::Invoked(action) => known.invoked.insert(*action),
-            Fact::Held(action) => known.held.insert(*action),
-            Fact::Withdrawn(action) => known.withdrawn.insert(*action),
-            Fact::Canceled(action) => known.canceled.insert(*action),
-            Fact::UsedUp(action) => known.used_up.insert(*action),
-            Fact::Ended(action) => known.ended.insert(*action),
+            ActionFact::Invoked(action) => known.invoked.insert(*action),
+            ActionFact::Held(action) => known.held.insert(*action),
+            ActionFact::Withdrawn(action) => known.withdrawn.insert(*action),
+            ActionFact::Canceled(action) => known.canceled.insert(*action),
+            ActionFact::UsedUp(action) => known.used_up.insert(*action),
+            ActionFact::Ended(action) => known.ended.insert(*action),
         };
     }
 
-    fn decide(known: &Known, call: &Call, _now: Timestamp) -> Disposition {
-        let action = &call.asked.action;
+    fn decide(known: &KnownActions, call: &ResolvedCall, _now: Timestamp) -> Disposition {
+        let action = &call.request.action;
         if known.ended.contains(action) {
             return Disposition::Leave;
         }
@@ -173,7 +173,7 @@ impl Decider for Actions {
         let is_canceled = known.canceled.contains(action);
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
             (false, _, _) if is_canceled => Disposition::Prevent,
-            (false, _, _) if call.unconsented.is_some() || known.used_up.contains(action) => Disposition::Refuse,
+            (false, _, _) if call.missing_approval.is_some() || known.used_up.contains(action) => Disposition::Refuse,
             (false, _, _) => Disposition::Begin,
             (true, true, _) => Disposition::Leave,
             (true, false, _) if known.held.contains(action) => Disposition::Wait,
@@ -186,14 +186,14 @@ impl Decider for Actions {
 
 #[cfg(test)]
 mod tests {
-    use kairo_core::decider::Given;
+    use kairo_core::decider::DeciderScenario;
 
     use super::*;
 
     const ACTION: Uuid = Uuid::from_u128(1);
 
-    fn call(idempotent: bool, handed_over: bool) -> Call {
-        let asked = Asked {
+    fn call(idempotent: bool, handed_over: bool) -> ResolvedCall {
+        let asked = ActionRequest {
             action: ACTION,
             tool: "t".into(),
             arguments: "{}".into(),
@@ -204,82 +204,94 @@ mod tests {
             asked_at: 0,
             user: None,
         };
-        Call { asked, idempotent, handed_over, unconsented: None }
+        ResolvedCall { request: asked, idempotent, handed_over, missing_approval: None }
     }
 
     #[test]
     fn what_nobody_began_is_begun() {
         let other = Uuid::from_u128(2);
-        let given = Given::<Actions>::facts([Fact::Invoked(other), Fact::Ended(other)]);
+        let given = DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(other), ActionFact::Ended(other)]);
         assert_eq!(given.when(&call(false, false)), Disposition::Begin);
         assert_eq!(given.when(&call(true, true)), Disposition::Begin);
     }
 
     #[test]
     fn what_needs_consent_is_not_begun_without_it() {
-        let without = Call { unconsented: Some("nobody was asked".to_owned()), ..call(false, false) };
-        let handed_over = Call { handed_over: true, ..without.clone() };
-        let nothing = || Given::<Actions>::facts([]);
+        let without = ResolvedCall { missing_approval: Some("nobody was asked".to_owned()), ..call(false, false) };
+        let handed_over = ResolvedCall { handed_over: true, ..without.clone() };
+        let nothing = || DeciderScenario::<Actions>::with_facts([]);
         assert_eq!(nothing().when(&without), Disposition::Refuse);
         assert_eq!(nothing().when(&handed_over), Disposition::Refuse);
         assert_eq!(nothing().when(&call(false, false)), Disposition::Begin);
         // Whoever began it knew that it was allowed.
-        assert_eq!(Given::<Actions>::facts([Fact::Invoked(ACTION)]).when(&without), Disposition::Doubt);
-        assert_eq!(Given::<Actions>::facts([Fact::Ended(ACTION)]).when(&without), Disposition::Leave);
+        assert_eq!(
+            DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION)]).when(&without),
+            Disposition::Doubt
+        );
+        assert_eq!(
+            DeciderScenario::<Actions>::with_facts([ActionFact::Ended(ACTION)]).when(&without),
+            Disposition::Leave
+        );
     }
 
     #[test]
     fn what_another_action_has_used_the_consent_of_is_not_begun() {
         for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
-            let used = Given::<Actions>::facts([Fact::UsedUp(ACTION)]);
+            let used = DeciderScenario::<Actions>::with_facts([ActionFact::UsedUp(ACTION)]);
             assert_eq!(used.when(&call(idempotent, handed_over)), Disposition::Refuse);
-            let other = Given::<Actions>::facts([Fact::UsedUp(Uuid::from_u128(2))]);
+            let other = DeciderScenario::<Actions>::with_facts([ActionFact::UsedUp(Uuid::from_u128(2))]);
             assert_eq!(other.when(&call(idempotent, handed_over)), Disposition::Begin);
         }
         // What was begun on it is carried out, however often it is delivered.
-        let own = || Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::UsedUp(ACTION)]);
+        let own = || DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION), ActionFact::UsedUp(ACTION)]);
         assert_eq!(own().when(&call(true, false)), Disposition::Repeat);
         assert_eq!(own().when(&call(false, false)), Disposition::Doubt);
-        let canceled = Given::<Actions>::facts([Fact::Canceled(ACTION), Fact::UsedUp(ACTION)]);
+        let canceled =
+            DeciderScenario::<Actions>::with_facts([ActionFact::Canceled(ACTION), ActionFact::UsedUp(ACTION)]);
         assert_eq!(canceled.when(&call(false, false)), Disposition::Prevent);
     }
 
     #[test]
     fn a_consent_is_looked_for_from_where_it_was_asked_for() {
-        let asked = |approval_id: &str, asked_at| Asked {
+        let asked = |approval_id: &str, asked_at| ActionRequest {
             approval_id: approval_id.into(),
             asked_at,
-            ..call(false, false).asked
+            ..call(false, false).request
         };
-        assert_eq!([asked("", 0), asked("", 4), asked("c", 0)].map(|asked| asked.since(9)), [9, 9, 9]);
-        assert_eq!([asked("c", 4), asked("c", 12)].map(|asked| asked.since(9)), [4, 9]);
-        assert!(asked("", 4).consent().is_none() && asked("c", 4).consent().is_some());
+        assert_eq!([asked("", 0), asked("", 4), asked("c", 0)].map(|asked| asked.ledger_start(9)), [9, 9, 9]);
+        assert_eq!([asked("c", 4), asked("c", 12)].map(|asked| asked.ledger_start(9)), [4, 9]);
+        assert!(asked("", 4).approval_key().is_none() && asked("c", 4).approval_key().is_some());
     }
 
     #[test]
     fn what_was_begun_and_has_no_result_is_in_doubt_unless_it_may_be_repeated() {
-        let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
+        let given = DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION)]);
         assert_eq!(given.when(&call(false, false)), Disposition::Doubt);
         assert_eq!(given.when(&call(true, false)), Disposition::Repeat);
     }
 
     #[test]
     fn what_somebody_is_still_at_is_waited_for() {
-        let given = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Held(ACTION)]);
+        let given = DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION), ActionFact::Held(ACTION)]);
         assert_eq!(given.when(&call(false, false)), Disposition::Wait);
         assert_eq!(given.when(&call(true, false)), Disposition::Wait);
     }
 
     #[test]
     fn what_the_supervisor_has_is_left_to_it() {
-        let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
+        let given = DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION)]);
         assert_eq!(given.when(&call(false, true)), Disposition::Leave);
     }
 
     #[test]
     fn what_was_canceled_before_it_began_is_never_begun() {
-        let canceled = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Withdrawn(ACTION)]);
-        let ended = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Withdrawn(ACTION), Fact::Ended(ACTION)]);
+        let canceled =
+            DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION), ActionFact::Withdrawn(ACTION)]);
+        let ended = DeciderScenario::<Actions>::with_facts([
+            ActionFact::Invoked(ACTION),
+            ActionFact::Withdrawn(ACTION),
+            ActionFact::Ended(ACTION),
+        ]);
         for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
             assert_eq!(canceled.when(&call(idempotent, handed_over)), Disposition::Withdraw);
             assert_eq!(ended.when(&call(idempotent, handed_over)), Disposition::Leave);
@@ -288,23 +300,24 @@ mod tests {
 
     #[test]
     fn what_a_decision_cancels_is_neither_begun_nor_begun_again() {
-        let canceled = || Given::<Actions>::facts([Fact::Canceled(ACTION)]);
-        let lost = || Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Canceled(ACTION)]);
-        let held = [Fact::Invoked(ACTION), Fact::Held(ACTION), Fact::Canceled(ACTION)];
+        let canceled = || DeciderScenario::<Actions>::with_facts([ActionFact::Canceled(ACTION)]);
+        let lost =
+            || DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION), ActionFact::Canceled(ACTION)]);
+        let held = [ActionFact::Invoked(ACTION), ActionFact::Held(ACTION), ActionFact::Canceled(ACTION)];
         for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
             assert_eq!(canceled().when(&call(idempotent, handed_over)), Disposition::Prevent);
         }
         assert_eq!(lost().when(&call(true, false)), Disposition::Stop);
         assert_eq!(lost().when(&call(false, false)), Disposition::Doubt, "it may have happened");
         assert_eq!(lost().when(&call(false, true)), Disposition::Leave, "its supervisor stops it");
-        assert_eq!(Given::<Actions>::facts(held).when(&call(true, false)), Disposition::Wait);
-        let other = Given::<Actions>::facts([Fact::Canceled(Uuid::from_u128(2))]);
+        assert_eq!(DeciderScenario::<Actions>::with_facts(held).when(&call(true, false)), Disposition::Wait);
+        let other = DeciderScenario::<Actions>::with_facts([ActionFact::Canceled(Uuid::from_u128(2))]);
         assert_eq!(other.when(&call(false, false)), Disposition::Begin);
     }
 
     #[test]
     fn what_has_a_result_is_never_touched_again() {
-        let given = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Ended(ACTION)]);
+        let given = DeciderScenario::<Actions>::with_facts([ActionFact::Invoked(ACTION), ActionFact::Ended(ACTION)]);
         for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
             assert_eq!(given.when(&call(idempotent, handed_over)), Disposition::Leave);
         }

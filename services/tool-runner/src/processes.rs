@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::consume::{Delivery, Failure, Handler, Settled},
+    bus::consume::{Delivery, DeliveryOutcome, Handler, HandlerFailure},
     subjects,
 };
 use kairo_proto::v1::{ProcessExited, ProcessSpawned};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    results::{Ended, Results},
+    results::{ActionEnd, Results},
     tool::{CallResult, ToolError},
 };
 
@@ -25,32 +25,32 @@ pub struct Processes {
 }
 
 impl Handler for Processes {
-    async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
+    async fn handle(&self, delivery: &Delivery) -> Result<DeliveryOutcome, HandlerFailure> {
         let body = &delivery.record.body;
         let outcome = match (ProcessSpawned::of(body), ProcessExited::of(body)) {
-            (Some(spawned), _) => Of::spawned(spawned),
-            (None, Some(exited)) => Some(Of::exited(exited)),
-            (None, None) => return Err(Failure::Permanent(format!("nothing to do for a {}", body.type_name()))),
+            (Some(spawned), _) => ActionReport::from_spawned(spawned),
+            (None, Some(exited)) => Some(ActionReport::from_exited(exited)),
+            (None, None) => return Err(HandlerFailure::Permanent(format!("nothing to do for a {}", body.type_name()))),
         };
         // What is waited for goes on.
-        let Some(Of { action, tool, user, decision_sequence, outcome, took }) = outcome else {
-            return Ok(Settled::Done);
+        let Some(ActionReport { action, tool, user, decision_sequence, outcome, took }) = outcome else {
+            return Ok(DeliveryOutcome::Done);
         };
-        let Some((_, agent)) = subjects::route(&delivery.record.subject) else {
-            return Err(Failure::Permanent("subject names no agent".to_owned()));
+        let Some((_, agent)) = subjects::find_route(&delivery.record.subject) else {
+            return Err(HandlerFailure::Permanent("subject names no agent".to_owned()));
         };
         let action =
-            Uuid::parse_str(action).map_err(|_| Failure::Permanent("action_id: expected a UUID".to_owned()))?;
+            Uuid::parse_str(action).map_err(|_| HandlerFailure::Permanent("action_id: expected a UUID".to_owned()))?;
         let tool = if tool.is_empty() { PROCESS_RUN } else { tool };
-        let ended = Ended { action, tool, user, outcome: outcome.into(), is_repeatable: false, took };
-        self.results.report(&agent, decision_sequence, &delivery.record.envelope, ended).await?;
-        Ok(Settled::Done)
+        let ended = ActionEnd { action, tool, user, outcome: outcome.into(), is_repeatable: false, took };
+        self.results.record_result(&agent, decision_sequence, &delivery.record.envelope, ended).await?;
+        Ok(DeliveryOutcome::Done)
     }
 }
 
 /// The fields of an event that concern the action of its process.
 #[derive(Debug, PartialEq)]
-struct Of<'e> {
+struct ActionReport<'e> {
     action: &'e str,
     tool: &'e str,
     user: &'e str,
@@ -59,10 +59,10 @@ struct Of<'e> {
     took: Duration,
 }
 
-impl<'e> Of<'e> {
+impl<'e> ActionReport<'e> {
     /// Builds the result of an action that leaves its process in the background; `None` if the action ends with the
     /// process.
-    fn spawned(spawned: &'e ProcessSpawned) -> Option<Self> {
+    fn from_spawned(spawned: &'e ProcessSpawned) -> Option<Self> {
         spawned.background.then(|| Self {
             action: &spawned.action_id,
             tool: &spawned.tool,
@@ -73,7 +73,7 @@ impl<'e> Of<'e> {
         })
     }
 
-    fn exited(exited: &'e ProcessExited) -> Self {
+    fn from_exited(exited: &'e ProcessExited) -> Self {
         let ran = Duration::from_millis(exited.usage.as_ref().map_or(0, |usage| usage.wall_ms));
         let never_ran = match exited.outcome_word() {
             ProcessOutcome::Refused | ProcessOutcome::SpawnFailed => true,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn kind(exited: &ProcessExited) -> Option<ToolErrorKind> {
-        Of::exited(exited).outcome.err().map(|error| error.kind)
+        ActionReport::from_exited(exited).outcome.err().map(|error| error.kind)
     }
 
     #[test]
@@ -154,9 +154,13 @@ mod tests {
             ..Default::default()
         };
         for outcome in ["exited", "signaled", "timed_out", "canceled", "supervisor_lost"] {
-            assert_eq!(Of::spawned(&spawned), Some(Of::exited(&exited(outcome, true, 7))), "{outcome}");
+            assert_eq!(
+                ActionReport::from_spawned(&spawned),
+                Some(ActionReport::from_exited(&exited(outcome, true, 7))),
+                "{outcome}"
+            );
         }
-        assert_eq!(Of::spawned(&ProcessSpawned::default()), None);
+        assert_eq!(ActionReport::from_spawned(&ProcessSpawned::default()), None);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::{
 };
 
 use kairo_core::{
-    bus::{Bus, append::Outgoing},
+    bus::{Bus, append::OutgoingEvent},
     envelope::{Envelope, Origin},
     event_json::invocation_id,
     ids::{self, Name},
-    personal::Whose,
+    personal::ContentOwners,
     subjects::{Service, TOOL_PROGRESS},
 };
 use kairo_proto::v1::ToolProgress;
@@ -21,7 +21,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::tool::{Progress, QuestionChange};
+use crate::tool::{ProgressReport, QuestionChange};
 
 /// Between two events about one action.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MAX_MESSAGE_CHARS: usize = 200;
 
 /// The call whose progress is reported.
-pub struct Telling<'c> {
+pub struct ProgressPublisher<'c> {
     pub bus: &'c Bus,
     pub agent: &'c Name,
     /// An event of the action's chain.
@@ -44,12 +44,12 @@ pub struct Telling<'c> {
     pub number: AtomicU64,
 }
 
-impl Telling<'_> {
+impl ProgressPublisher<'_> {
     /// Tells what is newest and waits for the pause to pass, for as long as it is polled. What is reported meanwhile
     /// replaces what was reported before it. Progress that cannot be written is let go: the next replaces it.
-    pub async fn tell(
+    pub async fn publish_reports(
         &self,
-        mut reports: watch::Receiver<Option<Progress>>,
+        mut reports: watch::Receiver<Option<ProgressReport>>,
         questions: &mut mpsc::Receiver<QuestionChange>,
     ) -> Infallible {
         let (mut next, mut is_reported) = (Instant::now(), false);
@@ -57,7 +57,7 @@ impl Telling<'_> {
             // Questions are told at once, each of them.
             let body = tokio::select! {
                 biased;
-                Some(change) = questions.recv() => Some(of_question(self.empty(), change)),
+                Some(change) = questions.recv() => Some(of_question(self.empty_body(), change)),
                 Ok(()) = reports.changed(), if !is_reported => {
                     is_reported = true;
                     continue;
@@ -66,7 +66,7 @@ impl Telling<'_> {
                     is_reported = false;
                     next = Instant::now() + PAUSE;
                     let newest = reports.borrow_and_update().clone();
-                    newest.and_then(|progress| with_progress(self.empty(), progress))
+                    newest.and_then(|progress| with_progress(self.empty_body(), progress))
                 }
                 // Nobody reports any more, but the call has not ended.
                 else => std::future::pending().await,
@@ -78,9 +78,9 @@ impl Telling<'_> {
     }
 
     /// Tells what became of questions and was not told before the call ended.
-    pub async fn tell_rest(&self, questions: &mut mpsc::Receiver<QuestionChange>) {
+    pub async fn publish_remaining(&self, questions: &mut mpsc::Receiver<QuestionChange>) {
         while let Ok(change) = questions.try_recv() {
-            self.publish(of_question(self.empty(), change)).await;
+            self.publish(of_question(self.empty_body(), change)).await;
         }
     }
 
@@ -91,7 +91,7 @@ impl Telling<'_> {
         }
     }
 
-    fn empty(&self) -> ToolProgress {
+    fn empty_body(&self) -> ToolProgress {
         ToolProgress {
             action_id: self.action.to_string(),
             tool: self.tool.to_owned(),
@@ -101,19 +101,20 @@ impl Telling<'_> {
         }
     }
 
-    fn event(&self, number: u64, body: ToolProgress) -> Outgoing {
+    fn event(&self, number: u64, body: ToolProgress) -> OutgoingEvent {
         // Counted by each replica for itself: a call that is repeated reports again.
-        let id = ids::derived(self.action, &format!("progress/{}/{number}", self.bus.instance));
+        let id = ids::derive(self.action, &format!("progress/{}/{number}", self.bus.instance));
         let envelope = Envelope {
             causation_id: Some(invocation_id(self.action)),
-            ..self.cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
+            ..self.cause.follow_up(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        Outgoing::new(&TOOL_PROGRESS, self.agent, envelope, body).whose(Whose::user(self.user))
+        OutgoingEvent::new(&TOOL_PROGRESS, self.agent, envelope, body)
+            .with_data_subject(ContentOwners::of_user(self.user))
     }
 }
 
 /// None for a report that says nothing.
-fn with_progress(body: ToolProgress, progress: Progress) -> Option<ToolProgress> {
+fn with_progress(body: ToolProgress, progress: ProgressReport) -> Option<ToolProgress> {
     let message: String = progress.message.unwrap_or_default().chars().take(MAX_MESSAGE_CHARS).collect();
     let is_anything = progress.fraction.is_some() || !message.is_empty();
     is_anything.then_some(ToolProgress { fraction: progress.fraction, message, ..body })
@@ -138,7 +139,7 @@ mod tests {
 
     fn told(fraction: Option<f64>, message: &str) -> Option<ToolProgress> {
         let message = (!message.is_empty()).then(|| message.to_owned());
-        with_progress(ToolProgress::default(), Progress { fraction, message })
+        with_progress(ToolProgress::default(), ProgressReport { fraction, message })
     }
 
     #[test]

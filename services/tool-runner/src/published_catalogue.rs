@@ -8,7 +8,7 @@ use std::{
 };
 
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing, follow::Newest},
+    bus::{Bus, BusError, append::OutgoingEvent, subject_follower::NewestRecord},
     envelope::{Envelope, Origin},
     ids::Name,
     service::Readiness,
@@ -18,10 +18,10 @@ use kairo_proto::v1::{self, ProcessCapabilities, ToolCatalogue, WithheldTool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    approval_rules::ApprovalRules,
     catalogue::{Catalogue, CatalogueLimits, Rejection},
-    consent::Consent,
     pins::Pins,
-    sources::{Source, Sources},
+    sources::{Sources, ToolSourceRef},
     tool::{Executor, ToolSpec},
     toolbox::Toolbox,
 };
@@ -32,9 +32,9 @@ pub struct PublishedCatalogue {
     /// True if the toolbox has process tools that need no supervisor.
     is_whole: bool,
     limits: CatalogueLimits,
-    consent: Consent,
+    consent: ApprovalRules,
     sources: Sources,
-    supervisors: Newest,
+    supervisors: NewestRecord,
     readiness: Readiness,
     current: Mutex<Current>,
 }
@@ -63,11 +63,11 @@ impl PublishedCatalogue {
         toolbox: Arc<Toolbox>,
         is_whole: bool,
         limits: CatalogueLimits,
-        (consent, sources): (Consent, Sources),
+        (consent, sources): (ApprovalRules, Sources),
         readiness: Readiness,
         shutdown: CancellationToken,
     ) -> Self {
-        let supervisors = Newest::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
+        let supervisors = NewestRecord::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
         let (empty, _) = Catalogue::build([], limits);
         let (withheld, rejected) = (BTreeMap::new(), BTreeMap::new());
         let current = Current { catalogue: Arc::new(empty), pins: Pins::default(), withheld, rejected };
@@ -78,43 +78,43 @@ impl PublishedCatalogue {
     /// Returns the specification of a tool. An unknown tool may be new and already offered to agents by another
     /// replica, so the catalogue is assembled again from the log.
     pub async fn find(&self, tool: &str) -> Result<Option<ToolSpec>, BusError> {
-        if let Some(known) = self.known(tool) {
+        if let Some(known) = self.find_assembled(tool) {
             return Ok(Some(known));
         }
-        let pins = self.current().pins.clone();
+        let pins = self.lock_current().pins.clone();
         let assembled = self.assemble(pins).await?;
         self.put_in_force(assembled);
-        Ok(self.known(tool))
+        Ok(self.find_assembled(tool))
     }
 
-    fn known(&self, tool: &str) -> Option<ToolSpec> {
-        self.current().catalogue.get(tool).cloned()
+    fn find_assembled(&self, tool: &str) -> Option<ToolSpec> {
+        self.lock_current().catalogue.get(tool).cloned()
     }
 
     /// Returns the reason an existing tool is not offered.
-    pub fn withheld(&self, tool: &str) -> Option<String> {
-        self.current().withheld.get(tool).cloned()
+    pub fn withheld_reason(&self, tool: &str) -> Option<String> {
+        self.lock_current().withheld.get(tool).cloned()
     }
 
     /// Returns the tools that are not offered, with the reasons.
     pub fn all_withheld(&self) -> BTreeMap<String, String> {
-        self.current().all_withheld()
+        self.lock_current().all_withheld()
     }
 
     /// Returns the number of offered tools whose names begin with `prefix`.
-    pub fn number_with(&self, prefix: &str) -> u32 {
-        let catalogue = Arc::clone(&self.current().catalogue);
+    pub fn count_with_prefix(&self, prefix: &str) -> u32 {
+        let catalogue = Arc::clone(&self.lock_current().catalogue);
         let number = catalogue.specs().filter(|spec| spec.name.starts_with(prefix)).count();
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn lock_current(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put_in_force(&self, assembled: Current) {
-        self.readiness.note_all("tools", assembled.withheld.values().cloned().collect());
-        *self.current() = assembled;
+        self.readiness.set_notes("tools", assembled.withheld.values().cloned().collect());
+        *self.lock_current() = assembled;
     }
 
     /// Publishes the catalogue whenever the tools change, until `shutdown`.
@@ -138,7 +138,7 @@ impl PublishedCatalogue {
     }
 
     /// Puts the tools together for whoever calls them here, and publishes nothing: agents know them already.
-    pub async fn take_up(&self) -> Result<(), BusError> {
+    pub async fn assemble_unpublished(&self) -> Result<(), BusError> {
         let assembled = self.assemble(Pins::default()).await?;
         self.put_in_force(assembled);
         Ok(())
@@ -148,7 +148,7 @@ impl PublishedCatalogue {
     pub async fn publish(&self) -> Result<(), BusError> {
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(()) };
         for _ in 0..RACES {
-            let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
+            let last = self.bus.last_message(&CATALOGUE.of_owner(&owner)).await?;
             let sequence = last.as_ref().map_or(0, |last| last.sequence);
             let published = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok());
             let published = published.as_ref().and_then(|record| ToolCatalogue::of(&record.body));
@@ -158,8 +158,9 @@ impl PublishedCatalogue {
             if published.is_some_and(|published| *published == message) {
                 return Ok(());
             }
-            let envelope = Envelope::entering(self.bus.new_id(), Service::ToolRunner, Origin::System, self.bus.now());
-            let event = Outgoing::new(&CATALOGUE, &owner, envelope, message.clone());
+            let envelope =
+                Envelope::from_outside(self.bus.new_id(), Service::ToolRunner, Origin::System, self.bus.now());
+            let event = OutgoingEvent::new(&CATALOGUE, &owner, envelope, message.clone());
             match self.bus.append(&event, sequence).await {
                 Ok(_) => {
                     tracing::info!(version = message.version, tools = message.tools.len(), "tool catalogue published");
@@ -174,10 +175,10 @@ impl PublishedCatalogue {
 
     async fn assemble(&self, mut pins: Pins) -> Result<Current, BusError> {
         let own = self.toolbox.catalogue();
-        let supervised = self.supervisors.read().await?;
+        let supervised = self.supervisors.read_newest().await?;
         let supervised = supervised.and_then(|record| ProcessCapabilities::try_from(record.body).ok());
         let supervised = supervised.map(|capabilities| capabilities.tools).unwrap_or_default();
-        let told = |tool| ToolSpec::told(tool, Executor::ProcessSupervisor);
+        let told = |tool| ToolSpec::from_message(tool, Executor::ProcessSupervisor);
         let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(told).collect();
         let has_processes = self.is_whole || !supervised.is_empty();
         let mut withheld = BTreeMap::new();
@@ -188,7 +189,7 @@ impl PublishedCatalogue {
                 false
             }
         };
-        let specs = assembled(own.specs().cloned(), supervised, has_processes).filter(admitted);
+        let specs = merge_specs(own.specs().cloned(), supervised, has_processes).filter(admitted);
         let specs: Vec<ToolSpec> = specs.map(|spec| self.consent.applied_to(spec)).collect();
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
         for Rejection { name, reason } in &rejections {
@@ -207,8 +208,8 @@ impl PublishedCatalogue {
         let withheld = current.all_withheld().into_iter().take(LEFT_OUT);
         ToolCatalogue {
             version: current.catalogue.version().to_string(),
-            tools: current.catalogue.specs().map(|spec| told(spec, self.sources.source(spec))).collect(),
-            pins: current.pins.told(),
+            tools: current.catalogue.specs().map(|spec| to_proto_spec(spec, self.sources.source(spec))).collect(),
+            pins: current.pins.to_messages(),
             withheld: withheld.map(|(name, reason)| WithheldTool { name, reason: shortened(&reason) }).collect(),
         }
     }
@@ -221,10 +222,10 @@ impl Current {
 }
 
 fn subject(row: &kairo_core::subjects::Route, service: Service) -> String {
-    Name::parse(service.name()).map(|owner| row.of(&owner)).unwrap_or_default()
+    Name::parse(service.name()).map(|owner| row.of_owner(&owner)).unwrap_or_default()
 }
 
-fn told(spec: &ToolSpec, source: Source) -> v1::ToolSpec {
+fn to_proto_spec(spec: &ToolSpec, source: ToolSourceRef) -> v1::ToolSpec {
     v1::ToolSpec {
         name: spec.name.clone(),
         description: spec.description.clone(),
@@ -241,7 +242,7 @@ fn told(spec: &ToolSpec, source: Source) -> v1::ToolSpec {
 }
 
 /// Our tools and those of the supervisors, without those that would have no processes to look after.
-fn assembled(
+fn merge_specs(
     own: impl Iterator<Item = ToolSpec>,
     supervised: Vec<ToolSpec>,
     has_processes: bool,
@@ -268,7 +269,7 @@ mod tests {
             acts_outside: false,
             definition: None,
         };
-        assembled(own.iter().map(spec), supervised.iter().map(spec).collect(), !supervised.is_empty())
+        merge_specs(own.iter().map(spec), supervised.iter().map(spec).collect(), !supervised.is_empty())
             .map(|spec| spec.name)
             .collect()
     }

@@ -17,14 +17,14 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-pub use self::requests::Answering;
+pub use self::requests::QuestionResponder;
 
 /// Questions that are open at once in one runner; more are declined.
 const MAX_OPEN: usize = 256;
 
 /// The kind of answer that a server wants.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum QuestionKind {
     /// Fields, by their JSON Schema.
     Form(Value),
     /// A visit of the person to this address; nothing here learns what they do there.
@@ -43,11 +43,11 @@ pub struct Subject {
 
 /// A question to one person.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct UserQuestion {
     pub id: Uuid,
     pub subject: Subject,
     pub message: String,
-    pub wanted: Wanted,
+    pub kind: QuestionKind,
     pub asked_at: Timestamp,
     /// When it counts as not answered.
     pub until: Timestamp,
@@ -55,7 +55,7 @@ pub struct Question {
 
 /// A person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum UserAnswer {
     /// With the fields of a form, or null after a visit.
     Accept(Value),
     Decline,
@@ -65,16 +65,16 @@ pub enum Answer {
 
 /// The reason an answer was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
+pub enum AnswerRefusal {
     /// No such question is open here, or it is not this person's.
     Unknown,
     /// The field that does not fit the schema, and the reason.
     Unfit(String),
 }
 
-struct Open {
-    question: Question,
-    answer: oneshot::Sender<Answer>,
+struct UnansweredQuestion {
+    question: UserQuestion,
+    answer: oneshot::Sender<UserAnswer>,
 }
 
 /// Gives a question its id and its time.
@@ -84,43 +84,43 @@ type Entering = Box<dyn Fn() -> (Uuid, Timestamp) + Send + Sync>;
 pub struct Questions {
     entering: Entering,
     patience: Duration,
-    open: Mutex<BTreeMap<Uuid, Open>>,
+    open: Mutex<BTreeMap<Uuid, UnansweredQuestion>>,
 }
 
 impl std::fmt::Debug for Questions {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "questions: {:?}", self.open().keys())
+        write!(out, "questions: {:?}", self.lock_open().keys())
     }
 }
 
 /// A question that is open until it is answered, its time is over, or this is dropped.
 #[derive(Debug)]
-pub struct Opened<'q> {
+pub struct QuestionHandle<'q> {
     questions: &'q Questions,
     id: Uuid,
-    answered: oneshot::Receiver<Answer>,
+    answered: oneshot::Receiver<UserAnswer>,
 }
 
-impl Opened<'_> {
+impl QuestionHandle<'_> {
     pub fn id(&self) -> Uuid {
         self.id
     }
 
     /// The question, as long as it is open.
-    pub fn question(&self) -> Option<Question> {
-        self.questions.open().get(&self.id).map(|open| open.question.clone())
+    pub fn question(&self) -> Option<UserQuestion> {
+        self.questions.lock_open().get(&self.id).map(|open| open.question.clone())
     }
 
     /// Waits for the answer.
-    pub async fn answer(mut self) -> Answer {
+    pub async fn wait_for_answer(mut self) -> UserAnswer {
         let answered = timeout(self.questions.patience, &mut self.answered).await;
-        answered.map_or(Answer::Cancel, |answer| answer.unwrap_or(Answer::Cancel))
+        answered.map_or(UserAnswer::Cancel, |answer| answer.unwrap_or(UserAnswer::Cancel))
     }
 }
 
-impl Drop for Opened<'_> {
+impl Drop for QuestionHandle<'_> {
     fn drop(&mut self) {
-        self.questions.open().remove(&self.id);
+        self.questions.lock_open().remove(&self.id);
     }
 }
 
@@ -131,24 +131,24 @@ impl Questions {
     }
 
     /// Puts a question to a person; none when too many are open.
-    pub fn put(&self, subject: Subject, message: String, wanted: Wanted) -> Option<Opened<'_>> {
+    pub fn ask_user(&self, subject: Subject, message: String, wanted: QuestionKind) -> Option<QuestionHandle<'_>> {
         let (id, asked_at) = (self.entering)();
         let patience = SignedDuration::try_from(self.patience).unwrap_or(SignedDuration::MAX);
         let until = asked_at.checked_add(patience).unwrap_or(Timestamp::MAX);
-        let question = Question { id, subject, message, wanted, asked_at, until };
+        let question = UserQuestion { id, subject, message, kind: wanted, asked_at, until };
         let (answer, answered) = oneshot::channel();
-        let mut open = self.open();
+        let mut open = self.lock_open();
         if open.len() >= MAX_OPEN {
             tracing::warn!(server = question.subject.server, "a question was declined: too many are open");
             return None;
         }
-        open.insert(id, Open { question, answer });
-        Some(Opened { questions: self, id, answered })
+        open.insert(id, UnansweredQuestion { question, answer });
+        Some(QuestionHandle { questions: self, id, answered })
     }
 
     /// Those that are open of one person.
-    pub fn of(&self, user: &str) -> Vec<Question> {
-        let open = self.open();
+    pub fn open_for_user(&self, user: &str) -> Vec<UserQuestion> {
+        let open = self.lock_open();
         open.values().map(|open| &open.question).filter(|question| question.subject.user == user).cloned().collect()
     }
 
@@ -156,21 +156,21 @@ impl Questions {
     ///
     /// # Errors
     /// When the question is not open, or the answer is not what it wants; then it stays open.
-    pub fn answer(&self, id: Uuid, user: &str, answer: Answer) -> Result<(), Refused> {
-        let mut open = self.open();
-        let found = open.get(&id).filter(|open| open.question.subject.user == user).ok_or(Refused::Unknown)?;
-        let answer = match (answer, &found.question.wanted) {
-            (Answer::Accept(content), Wanted::Form(schema)) => {
-                Answer::Accept(form::filled(schema, content).map_err(Refused::Unfit)?)
+    pub fn accept_answer(&self, id: Uuid, user: &str, answer: UserAnswer) -> Result<(), AnswerRefusal> {
+        let mut open = self.lock_open();
+        let found = open.get(&id).filter(|open| open.question.subject.user == user).ok_or(AnswerRefusal::Unknown)?;
+        let answer = match (answer, &found.question.kind) {
+            (UserAnswer::Accept(content), QuestionKind::Form(schema)) => {
+                UserAnswer::Accept(form::complete_answer(schema, content).map_err(AnswerRefusal::Unfit)?)
             }
-            (Answer::Accept(_), Wanted::Visit(_)) => Answer::Accept(Value::Null),
+            (UserAnswer::Accept(_), QuestionKind::Visit(_)) => UserAnswer::Accept(Value::Null),
             (answer, _) => answer,
         };
-        let taken = open.remove(&id).ok_or(Refused::Unknown)?;
-        taken.answer.send(answer).map_err(|_| Refused::Unknown)
+        let taken = open.remove(&id).ok_or(AnswerRefusal::Unknown)?;
+        taken.answer.send(answer).map_err(|_| AnswerRefusal::Unknown)
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<Uuid, Open>> {
+    fn lock_open(&self) -> MutexGuard<'_, BTreeMap<Uuid, UnansweredQuestion>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,12 +37,12 @@ impl Registry {
     pub(crate) fn new(builtin: Vec<Arc<dyn Tool>>, limits: CatalogueLimits) -> Self {
         let (empty, _) = Catalogue::build([], limits);
         let registry = Self { limits, tools: Mutex::default(), catalogue: watch::Sender::new(Arc::new(empty)) };
-        registry.replace(BUILT_IN, builtin);
+        registry.replace_tools(BUILT_IN, builtin);
         registry
     }
 
     /// Replaces all tools of an owner, and says which of all tools are left out.
-    pub(crate) fn replace(&self, owner: &str, mut replacement: Vec<Arc<dyn Tool>>) -> Vec<Rejection> {
+    pub(crate) fn replace_tools(&self, owner: &str, mut replacement: Vec<Arc<dyn Tool>>) -> Vec<Rejection> {
         // In the order of their names, so that a limit cuts the same ones off on every replica.
         replacement.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         let mut tools = self.lock();
@@ -74,7 +74,7 @@ impl Registry {
     }
 
     /// The tool that is called, once its arguments fit.
-    pub(crate) fn find(&self, name: &str, args: &Value) -> Result<Arc<dyn Tool>, ToolError> {
+    pub(crate) fn find_for_call(&self, name: &str, args: &Value) -> Result<Arc<dyn Tool>, ToolError> {
         let (catalogue, tool) = {
             let tools = self.lock();
             let catalogue = Arc::clone(&self.catalogue.borrow());
@@ -85,7 +85,7 @@ impl Registry {
     }
 
     /// The tool of this name, whatever it is called with.
-    pub(crate) fn named(&self, name: &str) -> Option<Arc<dyn Tool>> {
+    pub(crate) fn find_by_name(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.lock().by_name.get(name).cloned()
     }
 

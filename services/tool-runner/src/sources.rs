@@ -11,7 +11,7 @@ use crate::{
 
 /// A source of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct ToolSourceRef {
     pub kind: ToolSource,
     /// The MCP server, the worker or the document of OpenAPI, as it is configured; empty of others.
     pub server: String,
@@ -39,9 +39,9 @@ impl Sources {
     }
 
     /// Returns the source of a tool.
-    pub fn source(&self, tool: &ToolSpec) -> Source {
+    pub fn source(&self, tool: &ToolSpec) -> ToolSourceRef {
         let first = tool.name.split('.').next().unwrap_or_default();
-        let of = |kind, server: &str| Source { kind, server: server.to_owned() };
+        let of = |kind, server: &str| ToolSourceRef { kind, server: server.to_owned() };
         match tool.definition.as_ref().map(|definition| definition.definer) {
             Some(Definer::McpServer) => of(ToolSource::Mcp, first),
             Some(Definer::Worker) => of(ToolSource::Worker, self.workers.get(first).map_or(first, String::as_str)),
@@ -72,7 +72,7 @@ mod tests {
         let sources = Sources::of(&config);
         let source = |name: &str, definer: Option<Definer>| {
             let definition = definer.map(|definer| Definition { digest: String::new(), is_accepted: false, definer });
-            let Source { kind, server } = sources.source(&ToolSpec {
+            let ToolSourceRef { kind, server } = sources.source(&ToolSpec {
                 name: name.to_owned(),
                 description: String::new(),
                 schema: json!({}),

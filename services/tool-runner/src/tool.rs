@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kairo_core::sharing::Holder;
+use kairo_core::sharing::QuotaHolder;
 use kairo_proto::v1::{self, ToolArgument};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::outcome::Exchange;
-use crate::waiting::Waiting;
+use crate::person_wait::PersonWait;
 
 /// The service that executes a tool's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// A tool as messages tell of it. None where its schema cannot be read.
-    pub fn told(tool: v1::ToolSpec, executor: Executor) -> Option<Self> {
+    pub fn from_message(tool: v1::ToolSpec, executor: Executor) -> Option<Self> {
         Some(Self {
             schema: serde_json::from_str(&tool.schema).ok()?,
             name: tool.name,
@@ -129,14 +129,14 @@ pub struct CallContext {
 
 impl CallContext {
     /// Returns the holder whose share of the concurrent calls this call takes.
-    pub fn holder(&self) -> Holder {
-        Holder::on_behalf(self.user.as_deref(), &self.agent)
+    pub fn holder(&self) -> QuotaHolder {
+        QuotaHolder::on_behalf(self.user.as_deref(), &self.agent)
     }
 }
 
 /// A progress report of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct ProgressReport {
     /// 0.0 to 1.0, when the tool knows.
     pub fraction: Option<f64>,
     /// Status message from the tool.
@@ -146,9 +146,9 @@ pub struct Progress {
 /// Keeps the newest report for whoever looks: progress is never worth slowing a tool down.
 #[derive(Debug, Clone, Default)]
 pub struct ProgressReporter {
-    newest: Option<Arc<watch::Sender<Option<Progress>>>>,
+    newest: Option<Arc<watch::Sender<Option<ProgressReport>>>>,
     questions: Option<mpsc::Sender<QuestionChange>>,
-    waiting: Waiting,
+    waiting: PersonWait,
 }
 
 /// A change in the state of a question to the user of a call.
@@ -167,24 +167,24 @@ const MAX_QUESTION_CHANGES: usize = 64;
 
 impl ProgressReporter {
     /// A reporter, and where its newest report is.
-    pub fn watched() -> (Self, watch::Receiver<Option<Progress>>) {
+    pub fn channel() -> (Self, watch::Receiver<Option<ProgressReport>>) {
         let (sender, newest) = watch::channel(None);
-        (Self { newest: Some(Arc::new(sender)), questions: None, waiting: Waiting::default() }, newest)
+        (Self { newest: Some(Arc::new(sender)), questions: None, waiting: PersonWait::default() }, newest)
     }
 
     /// A reporter, where its newest report is, and each change of a question to the user.
-    pub fn watched_with_questions() -> (Self, watch::Receiver<Option<Progress>>, mpsc::Receiver<QuestionChange>) {
-        let (reporter, newest) = Self::watched();
+    pub fn channel_with_questions() -> (Self, watch::Receiver<Option<ProgressReport>>, mpsc::Receiver<QuestionChange>) {
+        let (reporter, newest) = Self::channel();
         let (questions, changes) = mpsc::channel(MAX_QUESTION_CHANGES);
         (Self { questions: Some(questions), ..reporter }, newest, changes)
     }
 
     /// Tells of a question; in a report where questions are told to nobody. Never blocks.
-    pub fn tell_question(&self, change: QuestionChange) {
+    pub fn report_question(&self, change: QuestionChange) {
         match (&self.questions, change) {
             (Some(questions), change) => drop(questions.try_send(change)),
             (None, QuestionChange::Asked { words, .. }) => {
-                self.report(Progress { fraction: None, message: Some(words) })
+                self.report(ProgressReport { fraction: None, message: Some(words) })
             }
             (None, QuestionChange::Ended(_)) => {}
         }
@@ -196,12 +196,12 @@ impl ProgressReporter {
     }
 
     /// Returns the handle with which a call marks that it waits for a person, so that its own time does not run.
-    pub fn waiting(&self) -> &Waiting {
+    pub fn waiting(&self) -> &PersonWait {
         &self.waiting
     }
 
     /// Never blocks; replaces the report before.
-    pub fn report(&self, progress: Progress) {
+    pub fn report(&self, progress: ProgressReport) {
         if let Some(newest) = &self.newest {
             newest.send_replace(Some(progress));
         }
@@ -300,8 +300,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns the outside sources of the content in a call's outcome, in the form of [`kairo_core::outside::mark`].
-    fn outside(&self, _args: &Value, _outcome: &CallResult) -> Vec<String> {
+    /// Returns the outside sources of the content in a call's outcome, in the form of [`kairo_core::outside::source_mark`].
+    fn outside_sources(&self, _args: &Value, _outcome: &CallResult) -> Vec<String> {
         Vec::new()
     }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::ToolsConfig,
-    mcp::{Health, HealthState, shortened},
+    mcp::{HealthState, ServerHealth, shorten_text},
     published_catalogue::PublishedCatalogue,
     redaction::Redaction,
     toolbox::Toolbox,
@@ -71,7 +71,7 @@ impl ToolServers {
     fn observe(self: &Arc<Self>, metrics: &Metrics) {
         let servers = Arc::downgrade(self);
         metrics.observe(&TOOL_SERVER_UP, move |say| {
-            for row in servers.upgrade().iter().flat_map(|servers| servers.states()) {
+            for row in servers.upgrade().iter().flat_map(|servers| servers.note_states()) {
                 let (name, source, state) = row;
                 say(f64::from(state == ToolServerState::Up), &[&name, source.as_str()]);
             }
@@ -79,11 +79,11 @@ impl ToolServers {
     }
 
     /// Notes when states change, until `shutdown`.
-    pub async fn keep(&self, shutdown: CancellationToken) {
+    pub async fn note_changes(&self, shutdown: CancellationToken) {
         let changes = self.toolbox.upgrade().map(|toolbox| toolbox.mcp_changes()).unwrap_or_default();
         let watched = changes.into_iter().map(|mut changes| async move {
             while changes.changed().await.is_ok() {
-                self.states();
+                self.note_states();
             }
         });
         shutdown.run_until_cancelled(join_all(watched)).await;
@@ -104,11 +104,12 @@ impl ToolServers {
             let of_row = withheld.iter().filter_map(|(tool, reason)| Some((tool.strip_prefix(&prefix)?, reason)));
             for (name, reason) in of_row {
                 if !row.left_out.iter().any(|left_out| left_out.name == name) {
-                    row.left_out.push(WithheldToolRow { name: name.to_owned(), reason: shortened(reason, TEXT_CHARS) });
+                    row.left_out
+                        .push(WithheldToolRow { name: name.to_owned(), reason: shorten_text(reason, TEXT_CHARS) });
                 }
             }
             if let Some(catalogue) = &catalogue {
-                row.tools = catalogue.number_with(&prefix);
+                row.tools = catalogue.count_with_prefix(&prefix);
             }
             row.left_out.truncate(LEFT_OUT);
         }
@@ -121,11 +122,11 @@ impl ToolServers {
         rows
     }
 
-    fn mcp_row(&self, name: &str, health: Health) -> ToolServerRow {
-        let since = self.note(name, &health);
-        let Health { protocol, left_out, notes, last_error, stderr_end, .. } = health;
+    fn mcp_row(&self, name: &str, health: ServerHealth) -> ToolServerRow {
+        let since = self.note_state(name, &health);
+        let ServerHealth { protocol, left_out, notes, last_error, stderr_end, .. } = health;
         let redaction = self.redactions.get(name).cloned().unwrap_or_default();
-        let redacted = |text: &str| shortened(&redaction.redact(text), TEXT_CHARS);
+        let redacted = |text: &str| shorten_text(&redaction.redact(text), TEXT_CHARS);
         let left_out =
             left_out.iter().map(|(name, reason)| WithheldToolRow { name: redacted(name), reason: redacted(reason) });
         let newest = notes.iter().skip(notes.len().saturating_sub(NOTES));
@@ -145,18 +146,18 @@ impl ToolServers {
     }
 
     /// The state of each, which is noted with it.
-    fn states(&self) -> Vec<(String, ToolSource, ToolServerState)> {
+    fn note_states(&self) -> Vec<(String, ToolSource, ToolServerState)> {
         let toolbox = self.toolbox.upgrade();
         let of_mcp = toolbox.iter().flat_map(|toolbox| toolbox.mcp_health());
         let of_mcp = of_mcp.map(|(name, health)| {
-            let (state, _) = self.note(&name, &health);
+            let (state, _) = self.note_state(&name, &health);
             (name, ToolSource::Mcp, state)
         });
         of_mcp.chain(self.presence.states()).collect()
     }
 
     /// The state, and since when it is the same.
-    fn note(&self, name: &str, health: &Health) -> (ToolServerState, Option<Timestamp>) {
+    fn note_state(&self, name: &str, health: &ServerHealth) -> (ToolServerState, Option<Timestamp>) {
         let state = match health.state {
             HealthState::Starting => return (ToolServerState::Starting, None),
             HealthState::Up => ToolServerState::Up,

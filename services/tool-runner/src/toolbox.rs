@@ -13,20 +13,20 @@ use kairo_core::{
     },
     outside,
     sharing::{
-        Holder,
-        places::{Permit, Places},
+        QuotaHolder,
+        permit_pool::{Permit, PermitPool},
     },
 };
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
+use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::NowTool, web_search::WebSearch, workspace};
 use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
-use crate::late::{LateAnswer, LateAnswers, Running};
-use crate::mcp::{self, Health, McpServer, People, oauth::SignIns};
-use crate::outcome::{Exchange, Missing, without_answer};
+use crate::late_answers::{LateAnswer, LateAnswers, OngoingCall};
+use crate::mcp::{self, McpServer, PeopleAccess, ServerHealth, oauth::SignIns};
+use crate::outcome::{Exchange, MissingAnswer, missing_answer_error};
 use crate::plan::NOT_BEGUN;
 use crate::registry::Registry;
 use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError, ToolErrorKind};
@@ -53,8 +53,8 @@ pub struct Toolbox {
     registry: Arc<Registry>,
     /// Calls that run at once at most.
     parallel: usize,
-    places: Places,
-    control_places: Places,
+    places: PermitPool,
+    control_places: PermitPool,
     cancel_grace: Duration,
     stop_timeout: Duration,
     max_result_bytes: usize,
@@ -72,7 +72,7 @@ pub struct Admission {
 }
 
 /// The outcome of a tool call.
-pub struct Outcome {
+pub struct CallOutcome {
     pub result: CallResult,
     /// Outside sources of the content in the result.
     pub outside: Vec<String>,
@@ -82,13 +82,13 @@ pub struct Outcome {
     pub attachments: Vec<Attachment>,
 }
 
-impl std::fmt::Debug for Outcome {
+impl std::fmt::Debug for CallOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outcome").field("result", &self.result).field("outside", &self.outside).finish_non_exhaustive()
     }
 }
 
-impl From<CallResult> for Outcome {
+impl From<CallResult> for CallOutcome {
     fn from(result: CallResult) -> Self {
         Self { result, outside: Vec::new(), late: None, attachments: Vec::new() }
     }
@@ -96,8 +96,8 @@ impl From<CallResult> for Outcome {
 
 impl Admission {
     /// Returns the outside sources of the messages that a call reports while it runs.
-    pub fn outside(&self) -> Vec<String> {
-        outside::bounded(self.tool.outside(&self.args, &Ok(Value::Null)).iter().map(String::as_str))
+    pub fn outside_sources(&self) -> Vec<String> {
+        outside::limit_marks(self.tool.outside_sources(&self.args, &Ok(Value::Null)).iter().map(String::as_str))
     }
 }
 
@@ -108,7 +108,7 @@ impl Toolbox {
     /// # Errors
     /// When the configuration has mistakes. A server that does not start is not an error.
     pub async fn start(config: &ToolsConfig, further: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
-        Self::start_with(config, further, People::default()).await
+        Self::start_with(config, further, PeopleAccess::default()).await
     }
 
     /// Starts the tools as [`Toolbox::start`] does, with a way to the people that MCP servers need.
@@ -118,7 +118,7 @@ impl Toolbox {
     pub async fn start_with(
         config: &ToolsConfig,
         further: Vec<Arc<dyn Tool>>,
-        people: People,
+        people: PeopleAccess,
     ) -> Result<Self, ToolboxError> {
         let mistakes = config.validate();
         if !mistakes.is_empty() {
@@ -126,17 +126,17 @@ impl Toolbox {
         }
         let builtin = builtin_tools(config)?.into_iter().chain(further).collect();
         let mut toolbox = Self::only(config, builtin);
-        toolbox.registry.replace(WEB_APIS, web_api::tools(config)?);
+        toolbox.registry.replace_tools(WEB_APIS, web_api::tools(config)?);
         toolbox.servers = config
             .mcp
             .iter()
             .map(|server| {
                 let (registry, name) = (Arc::clone(&toolbox.registry), server.name.clone());
-                let on_tools = Box::new(move |tools| registry.replace(&name, tools));
+                let on_tools = Box::new(move |tools| registry.replace_tools(&name, tools));
                 mcp::start(server.clone(), config, &people, toolbox.stop.clone(), on_tools)
             })
             .collect();
-        join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
+        join_all(toolbox.servers.iter().map(McpServer::wait_for_first_start)).await;
         Ok(toolbox)
     }
 
@@ -145,8 +145,8 @@ impl Toolbox {
         Self {
             registry: Arc::new(Registry::new(tools, config.catalogue_limits())),
             parallel: config.parallel,
-            places: Places::shared(config.parallel),
-            control_places: Places::shared(config.parallel),
+            places: PermitPool::with_capacity(config.parallel),
+            control_places: PermitPool::with_capacity(config.parallel),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
             stop_timeout: Duration::from_millis(config.mcp_lifecycle.stop_timeout_ms),
             max_result_bytes: config.max_result_bytes,
@@ -169,8 +169,8 @@ impl Toolbox {
     }
 
     /// Replaces all tools of an owner, and says which of all tools are left out.
-    pub fn offer(&self, owner: &str, tools: Vec<Arc<dyn Tool>>) -> Vec<Rejection> {
-        self.registry.replace(owner, tools)
+    pub fn offer_tools(&self, owner: &str, tools: Vec<Arc<dyn Tool>>) -> Vec<Rejection> {
+        self.registry.replace_tools(owner, tools)
     }
 
     /// The tools on offer now.
@@ -185,12 +185,12 @@ impl Toolbox {
 
     /// The MCP servers and the version of the protocol spoken with each; none for one that is
     /// down.
-    pub fn servers(&self) -> impl Iterator<Item = (&str, Option<String>)> {
-        self.servers.iter().map(|server| (server.name(), server.protocol()))
+    pub fn server_protocols(&self) -> impl Iterator<Item = (&str, Option<String>)> {
+        self.servers.iter().map(|server| (server.name(), server.protocol_version()))
     }
 
     /// The MCP servers and how it is with each.
-    pub fn mcp_health(&self) -> Vec<(String, Health)> {
+    pub fn mcp_health(&self) -> Vec<(String, ServerHealth)> {
         self.servers.iter().map(|server| (server.name().to_owned(), server.health())).collect()
     }
 
@@ -214,10 +214,10 @@ impl Toolbox {
     ///
     /// # Errors
     /// When the call fails without anything having begun.
-    pub async fn admit(&self, holder: &Holder, name: &str, args: Value) -> Result<Admission, ToolError> {
-        let tool = self.registry.find(name, &args)?;
+    pub async fn admit(&self, holder: &QuotaHolder, name: &str, args: Value) -> Result<Admission, ToolError> {
+        let tool = self.registry.find_for_call(name, &args)?;
         let places = if tool.is_control() { &self.control_places } else { &self.places };
-        let _place = places.wait(holder).await;
+        let _place = places.acquire(holder).await;
         let limit = tool.spec().timeout;
         tokio::time::timeout(limit, tool.ready()).await.unwrap_or_else(|_| Err(too_slow(limit)))?;
         Ok(Admission { tool, args, _place })
@@ -225,42 +225,42 @@ impl Toolbox {
 
     /// Carries out a call that was admitted: keeps the time limit and the size limit. Always comes back with exactly one
     /// outcome, also when the tool panics.
-    pub async fn carry_out(&self, admission: Admission, ctx: CallContext) -> Outcome {
+    pub async fn carry_out(&self, admission: Admission, ctx: CallContext) -> CallOutcome {
         let Admission { tool, args, _place } = admission;
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::canceled(NOT_BEGUN)).into();
         }
         let again = ctx.clone();
-        let (result, late) = self.run(&tool, args.clone(), ctx).await;
+        let (result, late) = self.run_call(&tool, args.clone(), ctx).await;
         let attachments = tool.take_attachments(&again.action_id);
         let is_in_doubt = matches!(&result, Err(error) if error.kind == ToolErrorKind::InDoubt);
-        let late = late.or_else(|| is_in_doubt.then(|| self.hear(&tool, args.clone(), again))?);
+        let late = late.or_else(|| is_in_doubt.then(|| self.rejoin_tool(&tool, args.clone(), again))?);
         let result = bounded(result, self.max_result_bytes, tool.is_repeatable());
-        let outside = outside::bounded(tool.outside(&args, &result).iter().map(String::as_str));
-        Outcome { result, outside, late, attachments }
+        let outside = outside::limit_marks(tool.outside_sources(&args, &result).iter().map(String::as_str));
+        CallOutcome { result, outside, late, attachments }
     }
 
     /// Hears how a call ends that a runner began which is gone. None where its tool cannot tell.
     pub fn rejoin(&self, name: &str, arguments: Value, ctx: CallContext) -> Option<LateAnswer> {
-        let tool = self.registry.find(name, &arguments).ok()?;
-        self.hear(&tool, arguments, ctx)
+        let tool = self.registry.find_for_call(name, &arguments).ok()?;
+        self.rejoin_tool(&tool, arguments, ctx)
     }
 
     /// Returns true if an agent may call this tool again without harm; false for an unknown tool.
     pub fn is_repeatable(&self, name: &str) -> bool {
-        self.registry.named(name).is_some_and(|tool| tool.is_repeatable())
+        self.registry.find_by_name(name).is_some_and(|tool| tool.is_repeatable())
     }
 
-    fn hear(&self, tool: &Arc<dyn Tool>, arguments: Value, mut ctx: CallContext) -> Option<LateAnswer> {
+    fn rejoin_tool(&self, tool: &Arc<dyn Tool>, arguments: Value, mut ctx: CallContext) -> Option<LateAnswer> {
         let (stop, exchange) = (CancellationToken::new(), Exchange::default());
         (ctx.cancel, ctx.exchange) = (stop.clone(), exchange.clone());
         let holder = ctx.holder();
         let call = Arc::clone(tool).rejoin(ctx)?;
-        self.expect(Running { call, stop, exchange, holder, tool: Arc::clone(tool), arguments })
+        self.expect_late_answer(OngoingCall { call, stop, exchange, holder, tool: Arc::clone(tool), arguments })
     }
 
-    fn expect(&self, running: Running) -> Option<LateAnswer> {
-        self.late_answers.expect(running, self.cancel_grace, self.max_result_bytes)
+    fn expect_late_answer(&self, running: OngoingCall) -> Option<LateAnswer> {
+        self.late_answers.expect_answer(running, self.cancel_grace, self.max_result_bytes)
     }
 
     /// Admits a call and carries it out, for whoever keeps no ledger.
@@ -276,7 +276,7 @@ impl Toolbox {
     /// Lets the tool run until it ends, its time is up or it is canceled. In the last two cases it has a moment left: what
     /// it still manages to say is the truth. A call that cannot be repeated and says nothing is in doubt, and goes on for
     /// its answer.
-    async fn run(
+    async fn run_call(
         &self,
         tool: &Arc<dyn Tool>,
         arguments: Value,
@@ -285,29 +285,29 @@ impl Toolbox {
         let (canceled, exchange, limit) = (ctx.cancel.clone(), ctx.exchange.clone(), tool.spec().timeout);
         let (stop, waiting, holder) = (canceled.child_token(), ctx.progress.waiting().clone(), ctx.holder());
         ctx.cancel = stop.clone();
-        let mut call = begun(Arc::clone(tool), arguments.clone(), ctx);
+        let mut call = begin_call(Arc::clone(tool), arguments.clone(), ctx);
         let missing = tokio::select! {
             biased;
             outcome = &mut call => return (outcome, None),
-            () = canceled.cancelled() => Missing::Canceled,
-            () = waiting.elapsed(limit) => Missing::TimeLimit(limit),
+            () = canceled.cancelled() => MissingAnswer::Canceled,
+            () = waiting.own_time_elapsed(limit) => MissingAnswer::TimeLimit(limit),
         };
         let is_repeatable = tool.is_repeatable();
         match missing {
             // What is told to stop may tell nothing any more, so a call whose answer matters is told when nobody waits.
-            Missing::TimeLimit(_) if !is_repeatable && exchange.may_have_left() => exchange.overdue().cancel(),
+            MissingAnswer::TimeLimit(_) if !is_repeatable && exchange.may_have_left() => exchange.overdue().cancel(),
             _ => stop.cancel(),
         }
         let ended = tokio::time::timeout(self.cancel_grace, &mut call).await;
-        let without = || without_answer(&missing, is_repeatable, exchange.may_have_left());
+        let without = || missing_answer_error(&missing, is_repeatable, exchange.may_have_left());
         match ended {
             Ok(Ok(value)) => (Ok(value), None),
-            Ok(Err(error)) => (Err(last_word(error, &missing, is_repeatable, &exchange)), None),
+            Ok(Err(error)) => (Err(error_after_stop(error, &missing, is_repeatable, &exchange)), None),
             Err(_) if is_repeatable || !exchange.may_have_left() => (Err(without()), None),
             Err(_) => {
                 let running =
-                    Running { call, stop, exchange: exchange.clone(), holder, tool: Arc::clone(tool), arguments };
-                (Err(without()), self.expect(running))
+                    OngoingCall { call, stop, exchange: exchange.clone(), holder, tool: Arc::clone(tool), arguments };
+                (Err(without()), self.expect_late_answer(running))
             }
         }
     }
@@ -315,7 +315,7 @@ impl Toolbox {
     /// Stops the MCP servers. Calls in flight are told so; let them end before.
     pub async fn stop(self) {
         self.stop.cancel();
-        let stopped = join_all(self.servers.into_iter().map(McpServer::stopped));
+        let stopped = join_all(self.servers.into_iter().map(McpServer::wait_until_stopped));
         if tokio::time::timeout(self.stop_timeout, stopped).await.is_err() {
             tracing::warn!("MCP servers are still running; they are killed when this process ends");
         }
@@ -325,7 +325,7 @@ impl Toolbox {
 fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
     let timeout = config.call_timeout();
     let mut tools: Vec<Arc<dyn Tool>> =
-        vec![Arc::new(Now::new(&config.time_zone, timeout)), Arc::new(DateCalc::new(&config.time_zone, timeout))];
+        vec![Arc::new(NowTool::new(&config.time_zone, timeout)), Arc::new(DateCalc::new(&config.time_zone, timeout))];
     let allowed = config.http.allowed().map_err(ToolboxError::Configuration)?;
     if !allowed.is_empty() {
         tools.push(Arc::new(HttpGet::new(&config.http, allowed)?));
@@ -338,16 +338,16 @@ fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxErro
 }
 
 fn too_slow(limit: Duration) -> ToolError {
-    without_answer(&Missing::TimeLimit(limit), true, false)
+    missing_answer_error(&MissingAnswer::TimeLimit(limit), true, false)
 }
 
 /// A call that has begun. It may leave a tool's own state half changed, but no one else's: tools are shared by reference
 /// and have no more interior than a client that mends itself.
-fn begun(tool: Arc<dyn Tool>, arguments: Value, ctx: CallContext) -> BoxFuture<'static, CallResult> {
+fn begin_call(tool: Arc<dyn Tool>, arguments: Value, ctx: CallContext) -> BoxFuture<'static, CallResult> {
     let (is_repeatable, exchange) = (tool.is_repeatable(), ctx.exchange.clone());
     let panicked = move || {
-        let missing = Missing::Lost("the tool panicked".to_owned());
-        Err(without_answer(&missing, is_repeatable, exchange.may_have_left()))
+        let missing = MissingAnswer::Lost("the tool panicked".to_owned());
+        Err(missing_answer_error(&missing, is_repeatable, exchange.may_have_left()))
     };
     AssertUnwindSafe(async move { tool.call(arguments, ctx).await })
         .catch_unwind()
@@ -357,18 +357,18 @@ fn begun(tool: Arc<dyn Tool>, arguments: Value, ctx: CallContext) -> BoxFuture<'
 
 /// Builds the error of a call that failed after its time limit passed or it was canceled. Only an answer of the peer
 /// that carried it out counts: a tool that gave up by itself knows nothing of its effect.
-fn last_word(error: ToolError, missing: &Missing, is_repeatable: bool, exchange: &Exchange) -> ToolError {
+fn error_after_stop(error: ToolError, missing: &MissingAnswer, is_repeatable: bool, exchange: &Exchange) -> ToolError {
     let is_stop = error.kind == ToolErrorKind::Canceled;
     match (exchange.is_answered(), missing) {
         // Its peer says that it stopped.
-        (true, Missing::TimeLimit(limit)) if is_stop => ToolError::timed_out(format!(
+        (true, MissingAnswer::TimeLimit(limit)) if is_stop => ToolError::timed_out(format!(
             "no answer came within {} ms, and it was stopped: {}",
             limit.as_millis(),
             error.message
         )),
         (true, _) => error,
         (false, _) if error.kind == ToolErrorKind::InDoubt => error,
-        (false, _) => without_answer(missing, is_repeatable, exchange.may_have_left()),
+        (false, _) => missing_answer_error(missing, is_repeatable, exchange.may_have_left()),
     }
 }
 
@@ -398,7 +398,7 @@ pub(crate) fn too_large(size: usize, most: usize, beginning: &str, is_repeatable
     let why = format!("the tool ran, but its result takes {size} bytes of at most {most}");
     match is_repeatable {
         true => ToolError::too_large(format!("{why}; ask for less")),
-        false => without_answer(&Missing::unusable(why, beginning), false, true),
+        false => missing_answer_error(&MissingAnswer::unusable(why, beginning), false, true),
     }
 }
 

@@ -90,9 +90,9 @@ pub trait Hosts: Debug + Send + Sync {
 
 /// The resolver that the machine is configured with, usually DNS.
 #[derive(Debug)]
-pub(crate) struct System;
+pub(crate) struct SystemResolver;
 
-impl Hosts for System {
+impl Hosts for SystemResolver {
     fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|found| found.ip()).collect()) })
     }

@@ -16,8 +16,8 @@ use crate::allow_list::AllowList;
 use crate::config::ToolsConfig;
 use crate::tool::Tool;
 use crate::toolbox::ToolboxError;
-use crate::web::{self, System};
-use tool::{ApiTool, Limits};
+use crate::web::{self, SystemResolver};
+use tool::{ApiTool, ApiToolLimits};
 
 /// All tools that the configuration makes of web APIs.
 ///
@@ -25,8 +25,8 @@ use tool::{ApiTool, Limits};
 /// Every mistake in it and in the documents it names.
 pub fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
     let custom = &config.tools;
-    let documented = openapi::read(config).map_err(ToolboxError::Configuration)?;
-    let described = custom.http.iter().map(|tool| tool.described(config.call_timeout()));
+    let documented = openapi::read_documents(config).map_err(ToolboxError::Configuration)?;
+    let described = custom.http.iter().map(|tool| tool.to_definition(config.call_timeout()));
     let described: Vec<_> =
         described.collect::<Result<_, _>>().map_err(|mistake| ToolboxError::Configuration(vec![mistake]))?;
     let all: Vec<_> = described.into_iter().chain(documented).collect();
@@ -37,8 +37,8 @@ pub fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
     let hosts: Vec<String> = all.iter().map(|tool| tool.operation.template.host().to_owned()).collect();
     let allowed = AllowList::parse(&hosts, &config.http.allow_private).map_err(ToolboxError::Configuration)?;
     let allowed = Arc::new(allowed);
-    let client = web::client(&allowed, Arc::new(System))?;
-    let limits = Limits { redirects: config.http.max_redirects };
+    let client = web::client(&allowed, Arc::new(SystemResolver))?;
+    let limits = ApiToolLimits { redirects: config.http.max_redirects };
     let made = all.into_iter().map(|tool| ApiTool::new(tool, client.clone(), Arc::clone(&allowed), limits));
     Ok(made.map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use kairo_core::config::Secret;
-use kairo_local::{OtherServer, Tools};
+use kairo_local::{ThirdPartyServer, Tools};
 use kairo_tool_runner::config::{MailConfig, ToolsConfig, WorkspaceConfig};
 use kairo_tool_runner::tool::{CallContext, ProgressReporter, ToolError, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
@@ -165,7 +165,7 @@ async fn what_cannot_be_sent_is_refused_with_the_field() {
 }
 
 /// aiosmtpd on a port of its own; it puts accepted mail into a Maildir.
-struct Server(OtherServer);
+struct Server(ThirdPartyServer);
 
 impl Server {
     async fn start(max_bytes: usize) -> Self {
@@ -175,7 +175,8 @@ impl Server {
             let options = ["-n", "-d", "-s", &size, "-l", &place, "-c", "aiosmtpd.handlers.Mailbox"];
             options.iter().map(OsString::from).chain([taken.into()]).collect()
         };
-        let started = OtherServer::start(tools.smtp_server().unwrap(), |line| line.contains("listening on"), arguments);
+        let started =
+            ThirdPartyServer::start(tools.smtp_server().unwrap(), |line| line.contains("listening on"), arguments);
         Self(started.await.unwrap())
     }
 

@@ -125,7 +125,7 @@ mod calls {
 
     /// Hosts are where `hosts` says.
     pub async fn toolbox_finding(http: &HttpConfig, hosts: Arc<dyn Hosts>) -> Toolbox {
-        let tool = HttpGet::finding_hosts(http, http.allowed().unwrap(), hosts).unwrap();
+        let tool = HttpGet::with_hosts(http, http.allowed().unwrap(), hosts).unwrap();
         Toolbox::start(&ToolsConfig::default(), vec![Arc::new(tool)]).await.unwrap()
     }
 

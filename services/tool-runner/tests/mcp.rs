@@ -24,7 +24,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt as _;
 
 use kairo_core::config::Secret;
-use kairo_local::OtherServer;
+use kairo_local::ThirdPartyServer;
 use kairo_tool_runner::config::{McpServerConfig, ToolsConfig};
 use kairo_tool_runner::tool::{ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
@@ -40,7 +40,7 @@ use support::{
 async fn a_server_of_the_newest_protocol() {
     let processes = Processes::new();
     let toolbox = start(vec![processes.mark(time("time"))]).await;
-    let servers: Vec<_> = toolbox.servers().collect();
+    let servers: Vec<_> = toolbox.server_protocols().collect();
     assert_eq!(servers, [("time", Some("2026-07-28".to_owned()))]);
 
     let spec = toolbox.catalogue().get("time.get_current_time").cloned().unwrap();
@@ -64,7 +64,7 @@ async fn a_server_of_the_newest_protocol() {
 async fn a_server_of_the_older_handshake() {
     let processes = Processes::new();
     let toolbox = start(vec![processes.mark(everything("all"))]).await;
-    let servers: Vec<_> = toolbox.servers().collect();
+    let servers: Vec<_> = toolbox.server_protocols().collect();
     assert_eq!(servers, [("all", Some("2025-11-25".to_owned()))]);
 
     let echo = call(&toolbox, "all.echo", json!({"message": "hi"})).await;
@@ -81,7 +81,7 @@ async fn a_server_of_the_older_handshake() {
 
 #[tokio::test]
 async fn a_server_over_streamable_http() {
-    let endpoint = OtherServer::mcp_everything(everything_program().as_ref()).await.unwrap();
+    let endpoint = ThirdPartyServer::mcp_everything(everything_program().as_ref()).await.unwrap();
     let server =
         McpServerConfig { name: "web".to_owned(), url: Some(endpoint.url("/mcp")), ..McpServerConfig::default() };
     let toolbox = start(vec![server]).await;
@@ -116,7 +116,7 @@ async fn a_server_gets_nothing_of_our_environment_but_what_is_configured() {
 async fn progress_is_passed_on_and_a_canceled_call_ends() {
     let processes = Processes::new();
     let toolbox = start(vec![processes.mark(everything("all"))]).await;
-    let (reporter, mut progress) = ProgressReporter::watched();
+    let (reporter, mut progress) = ProgressReporter::channel();
     let mut ctx = context();
     ctx.progress = reporter;
     let cancel = ctx.cancel.clone();
@@ -198,7 +198,7 @@ async fn servers_that_do_not_start_disturb_no_other_and_are_tried_again() {
     let broken =
         McpServerConfig { name: "broken".to_owned(), command: Some("false".to_owned()), ..McpServerConfig::default() };
     let toolbox = start(vec![processes.mark(late), broken, processes.mark(time("time"))]).await;
-    let running: Vec<_> = toolbox.servers().filter(|(_, up)| up.is_some()).map(|(name, _)| name).collect();
+    let running: Vec<_> = toolbox.server_protocols().filter(|(_, up)| up.is_some()).map(|(name, _)| name).collect();
     assert_eq!(running, ["time"]);
 
     let mut catalogue = toolbox.watch();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use kairo_core::config::Secret;
 use kairo_local::{Postgres, Service, Tools};
 use kairo_read_model::{
-    INDEXES_SQL, PostgresConfig, Projection, READ_MODEL, ReadModel, TABLES_SQL, migrate, readers::let_into,
+    INDEXES_SQL, PostgresConfig, Projection, READ_MODEL, ReadModel, TABLES_SQL, migrate, readers::grant_generation,
 };
 use kairo_tool_runner::builtin::memory::{MemorySearch, MemorySearchConfig, NAME};
 use kairo_tool_runner::config::ToolsConfig;
@@ -92,14 +92,14 @@ impl Library {
         let folder = tempfile::tempdir().unwrap();
         let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
         let postgres = Postgres::start(options).await.unwrap();
-        let database = postgres.create_kairo("kairo").await.unwrap();
-        let url = |service| database.url_of(service).unwrap().to_owned();
+        let database = postgres.create_kairo_database("kairo").await.unwrap();
+        let url = |service| database.service_url(service).unwrap().to_owned();
         let config = PostgresConfig { url: Secret::new(url(Service::Projector)), ..PostgresConfig::default() };
         migrate(&config).await.unwrap();
         let model = ReadModel::open(&config).unwrap();
         let mut projector = model.pool().acquire().await.unwrap();
         sqlx::raw_sql(sqlx::AssertSqlSafe(generation())).execute(&mut *projector).await.unwrap();
-        let_into(&mut projector, "kairo_1").await.unwrap();
+        grant_generation(&mut projector, "kairo_1").await.unwrap();
         let toolbox = toolbox(&url(Service::ToolRunner), wait_ms).await;
         Self { toolbox, projector, _postgres: postgres, _folder: folder }
     }
@@ -230,7 +230,7 @@ async fn a_role_that_may_not_read_is_told_so_at_once_and_the_search_goes_on_when
     let error = library.search(json!({})).await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Unavailable);
     assert!(error.message.contains("Postgres refuses the role of tool-runner"), "{error}");
-    let_into(&mut library.projector, "kairo_1").await.unwrap();
+    grant_generation(&mut library.projector, "kairo_1").await.unwrap();
     library.search(json!({})).await.unwrap();
 }
 

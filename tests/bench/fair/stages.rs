@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use kairo_core::{bus::Bus, subjects::route};
+use kairo_core::{bus::Bus, subjects::find_route};
 use kairo_proto::{Body, v1::UserMessage};
 use serde::Serialize;
 use uuid::Uuid;
@@ -30,10 +30,10 @@ struct Turn {
 pub async fn read(bus: &Bus, flooded: &str, since: Timestamp) -> Outcome<Vec<Stage>> {
     let mut turns: BTreeMap<Uuid, Turn> = BTreeMap::new();
     let max_body = bus.limits.max_body_bytes;
-    let each = |raw: kairo_core::record::Raw| {
+    let each = |raw: kairo_core::record::RawMessage| {
         let stored = raw.stored;
         let Ok(record) = raw.read(max_body) else { return };
-        let is_flood = route(&record.subject).is_some_and(|(_, owner)| owner.as_str() == flooded);
+        let is_flood = find_route(&record.subject).is_some_and(|(_, owner)| owner.as_str() == flooded);
         if stored < since || is_flood {
             return;
         }

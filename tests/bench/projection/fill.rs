@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use async_nats::jetstream::{context::PublishAckFuture, message::PublishMessage};
-use kairo_core::record::Raw;
+use kairo_core::record::RawMessage;
 use serde::Serialize;
 
 use kairo_tests::multiply::{Pattern, mix};
@@ -28,7 +28,7 @@ pub struct Mix {
 }
 
 /// Writes so many messages: what services said of themselves once, and everything else again and again.
-pub async fn fill(login: &Login, recorded: &[Raw], messages: u64) -> Outcome<Mix> {
+pub async fn fill(login: &Login, recorded: &[RawMessage], messages: u64) -> Outcome<Mix> {
     let bus = connect(login).await?;
     let patterns: Vec<Pattern> = recorded.iter().map(Pattern::of).collect();
     let mut waiting: VecDeque<PublishAckFuture> = VecDeque::new();
@@ -40,7 +40,7 @@ pub async fn fill(login: &Login, recorded: &[Raw], messages: u64) -> Outcome<Mix
             bytes += payload.len()
                 + headers.iter().flat_map(|(_, values)| values).map(|value| value.as_str().len()).sum::<usize>();
             let message = PublishMessage::build().headers(headers).payload(payload);
-            waiting.push_back(bus.nats()?.jetstream.send_publish(bus.stored(&subject), message).await?);
+            waiting.push_back(bus.nats()?.jetstream.send_publish(bus.stored_subject(&subject), message).await?);
             if waiting.len() >= IN_FLIGHT
                 && let Some(oldest) = waiting.pop_front()
             {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use futures::StreamExt;
-use kairo_core::{record::Raw, subjects::EVENTS_STREAM};
+use kairo_core::{record::RawMessage, subjects::EVENTS_STREAM};
 use serde::Serialize;
 use sqlx::{Connection, PgConnection, query};
 use tokio::sync::mpsc;
@@ -45,7 +45,7 @@ pub async fn run(login: &Login, database: &str) -> Outcome<Floor> {
     Ok(Floor { messages, seconds })
 }
 
-async fn read_all(login: Login, batches: mpsc::Sender<Vec<Raw>>) -> Outcome<()> {
+async fn read_all(login: Login, batches: mpsc::Sender<Vec<RawMessage>>) -> Outcome<()> {
     let bus = connect(&login).await?;
     let log = bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let end = log.get_info().await?.state.last_sequence;
@@ -60,7 +60,7 @@ async fn read_all(login: Login, batches: mpsc::Sender<Vec<Raw>>) -> Outcome<()> 
     let mut batch = Vec::with_capacity(BATCH);
     while let Some(message) = messages.next().await {
         let mut message = message?;
-        let (raw, _) = Raw::delivered(&mut message)?;
+        let (raw, _) = RawMessage::from_delivery(&mut message)?;
         let last = raw.sequence >= end;
         batch.push(raw);
         if last || batch.len() == BATCH {
@@ -73,13 +73,13 @@ async fn read_all(login: Login, batches: mpsc::Sender<Vec<Raw>>) -> Outcome<()> 
     Ok(())
 }
 
-async fn write_all(postgres: &mut PgConnection, mut read: mpsc::Receiver<Vec<Raw>>) -> Outcome<u64> {
+async fn write_all(postgres: &mut PgConnection, mut read: mpsc::Receiver<Vec<RawMessage>>) -> Outcome<u64> {
     let mut messages = 0;
     while let Some(batch) = read.recv().await {
         messages += batch.len() as u64;
         let sequences: Vec<i64> = batch.iter().map(|raw| raw.sequence.cast_signed()).collect();
         let subjects: Vec<&str> = batch.iter().map(|raw| raw.subject.as_str()).collect();
-        let headers: Vec<String> = batch.iter().map(Raw::header_lines).collect();
+        let headers: Vec<String> = batch.iter().map(RawMessage::header_lines).collect();
         let payloads: Vec<&[u8]> = batch.iter().map(|raw| raw.payload.as_ref()).collect();
         query(INSERT).bind(sequences).bind(subjects).bind(headers).bind(payloads).execute(&mut *postgres).await?;
     }

@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use kairo_core::{
     bus::{Bus, BusConfig},
     ids::{self, Name},
-    record::Raw,
+    record::RawMessage,
     subjects::Service as Core,
 };
 use kairo_local::{Login, Service};
@@ -47,7 +47,7 @@ const WORDS: &str = "the report is due on friday and ann would like to see a dra
                      then and whether anybody has to be asked again about the trip or the room that we wanted to book";
 
 /// Runs, and returns all that was written.
-pub async fn run() -> Outcome<Vec<Raw>> {
+pub async fn run() -> Outcome<Vec<RawMessage>> {
     let mut machine = Machine::servers(Flushing::Default).await?;
     let programs = json!({ "sh": "/bin/sh" }).to_string();
     machine.stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs);
@@ -74,7 +74,7 @@ pub async fn connect(login: &Login) -> Outcome<Bus> {
 /// The bus as a service sees it.
 pub async fn connect_as(service: Core, login: &Login) -> Outcome<Bus> {
     let nats = login::config(login);
-    let instance = Name::parse(&format!("bench-{}", ids::entering().simple()))?;
+    let instance = Name::parse(&format!("bench-{}", ids::generate().simple()))?;
     let bus = Bus::connect(service, instance, &nats, &BusConfig::default()).await?;
     bus.provision().await?;
     Ok(bus)

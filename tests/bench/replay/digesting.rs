@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, hint::black_box, time::Instant};
 
 use kairo_core::{
-    hash_chain::{HashChain, On},
+    hash_chain::{ChainRole, HashChain},
     ids::Name,
-    record::{Raw, Record},
+    record::{RawMessage, Record},
     subjects,
 };
 use kairo_tests::audit;
@@ -24,12 +24,12 @@ pub struct Digesting {
 }
 
 /// All of it, so many `rounds` of it.
-pub fn measure(raws: &[Raw], records: &[Record], rounds: u32) -> Digesting {
-    let own = |raw: &Raw| {
-        let (_, agent) = subjects::route(&raw.subject).filter(|(route, _)| subjects::is_of_agents(route))?;
+pub fn measure(raws: &[RawMessage], records: &[Record], rounds: u32) -> Digesting {
+    let own = |raw: &RawMessage| {
+        let (_, agent) = subjects::find_route(&raw.subject).filter(|(route, _)| subjects::is_agent_route(route))?;
         Some(agent)
     };
-    let of_agents: Vec<(Name, &Raw, &Record)> =
+    let of_agents: Vec<(Name, &RawMessage, &Record)> =
         raws.iter().zip(records).filter_map(|(raw, record)| Some((own(raw)?, raw, record))).collect();
     let started = Instant::now();
     for _ in 0..rounds {
@@ -37,10 +37,14 @@ pub fn measure(raws: &[Raw], records: &[Record], rounds: u32) -> Digesting {
         for (agent, raw, record) in &of_agents {
             let chain = chains.entry(agent).or_default();
             if audit::decision(record).is_some() {
-                black_box(chain.next());
-                black_box(raw.content());
+                black_box(chain.next_link());
+                black_box(raw.hash_chain_content());
             }
-            chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
+            chain.apply_message(
+                raw.sequence,
+                raw.hash_chain_content(),
+                ChainRole::from_message(&raw.subject, Some(&record.body)),
+            );
         }
         black_box(chains);
     }

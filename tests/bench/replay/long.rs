@@ -11,7 +11,7 @@ use std::{
 use kairo_core::{log_message, vocabulary::NotUnderstood};
 use kairo_local::StackOptions;
 use kairo_proto::v1::LogMessage;
-use kairo_replay::testing::{Agent, calls, says};
+use kairo_replay::testing::{TestAgent, call_completion, text_completion};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::{process::Command, time};
@@ -77,13 +77,13 @@ fn write(path: &Path, wanted: &Replay) -> Outcome<u64> {
 }
 
 /// An agent that is asked for the time so often, in a log in which this is the next sequence.
-pub fn turns(name: &str, next: u64, count: u64) -> Agent {
-    let mut agent = Agent::beginning_at(name, next);
+pub fn turns(name: &str, next: u64, count: u64) -> TestAgent {
+    let mut agent = TestAgent::starting_at(name, next);
     for turn in 0..count {
         agent.hears("", &format!("what is the time? I ask for the {turn}. time"));
-        let looks = agent.decides(&[calls("tools.now")]);
+        let looks = agent.decide(&[call_completion("tools.now")]);
         agent.learns(looks, "\"2026-01-01T00:00:00Z\"");
-        agent.decides(&[says("It is midnight, and the year has just begun.")]);
+        agent.decide(&[text_completion("It is midnight, and the year has just begun.")]);
     }
     agent
 }
@@ -93,7 +93,7 @@ fn read(path: &Path) -> Outcome<u64> {
     let mut messages = 0;
     for line in BufReader::new(File::open(path)?).split(b'\n') {
         let message: LogMessage = serde_json::from_slice(&line?)?;
-        match log_message::understand(&message)? {
+        match log_message::decode_record(&message)? {
             Ok(_) => messages += 1,
             Err(NotUnderstood::Newer(newer)) => return Err(newer.why.into()),
             Err(NotUnderstood::Unreadable(why)) => return Err(why.into()),

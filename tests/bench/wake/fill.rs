@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_nats::jetstream::{consumer::DeliverPolicy, consumer::pull};
 use futures::{StreamExt, TryStreamExt, stream};
 use kairo_core::{
-    bus::{Bus, append::Outgoing},
-    ownership::checkpoint::Checkpoints,
-    record::{Raw, Record},
+    bus::{Bus, append::OutgoingEvent},
+    ownership::checkpoint::CheckpointStore,
+    record::{RawMessage, Record},
     subjects::{Consumer, EVENTS_STREAM, Service as Core},
 };
 use kairo_local::{Login, Service};
@@ -42,7 +42,7 @@ pub fn agent(number: u32) -> String {
 }
 
 /// All that is written about one agent and its turn.
-pub async fn record(machine: &Machine) -> Outcome<Vec<Raw>> {
+pub async fn record(machine: &Machine) -> Outcome<Vec<RawMessage>> {
     let url = machine.stack.url(Service::Gateway).unwrap_or_default().to_owned();
     let sender = Sender { agent: AGENT.to_owned(), http: machine.http.clone(), url };
     define_one(&sender, 20).await?;
@@ -60,7 +60,7 @@ pub async fn record(machine: &Machine) -> Outcome<Vec<Raw>> {
 }
 
 /// Writes the turn for agents 1 to `agents`, as if everybody had dealt with it. Returns how many messages that were.
-pub async fn fill(login: &Login, turn: &[Raw], agents: u32) -> Outcome<u64> {
+pub async fn fill(login: &Login, turn: &[RawMessage], agents: u32) -> Outcome<u64> {
     let bus = connect(login).await?;
     let patterns: Vec<Pattern> = turn.iter().map(Pattern::of).collect();
     let (bus, patterns) = (&bus, &patterns);
@@ -76,7 +76,7 @@ async fn write(bus: &Bus, patterns: &[Pattern], number: u32) -> Outcome<()> {
     let mut input = 0;
     for pattern in patterns {
         let (subject, headers, payload) = pattern.copy(number);
-        let raw = Raw {
+        let raw = RawMessage {
             sequence: 0,
             subject,
             partition: None,
@@ -90,7 +90,7 @@ async fn write(bus: &Bus, patterns: &[Pattern], number: u32) -> Outcome<()> {
             decision.cursor = input;
         }
         let is_input = matches!(body, Body::AgentMessage(_));
-        let written = bus.append(&Outgoing { subject, envelope, body }, 0).await?;
+        let written = bus.append(&OutgoingEvent { subject, envelope, body }, 0).await?;
         if is_input {
             input = written.sequence;
         }
@@ -102,8 +102,8 @@ async fn write(bus: &Bus, patterns: &[Pattern], number: u32) -> Outcome<()> {
 async fn pass_over_users(login: &Login) -> Outcome<()> {
     let bus = connect_as(Core::Router, login).await?;
     let end = bus.nats()?.jetstream.get_stream(EVENTS_STREAM).await?.cached_info().state.last_sequence;
-    for partition in bus.log()?.partitions.all() {
-        Checkpoints::open(&bus, partition).await?.write(end, Vec::new()).await?;
+    for partition in bus.log_identity()?.partitions.all() {
+        CheckpointStore::open(&bus, partition).await?.write(end, Vec::new()).await?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ fn at(second: i64) -> Timestamp {
 
 fn entry(second: i64, subject: &str, body: Body) -> Entry {
     let stored = at(second);
-    let envelope = Envelope::entering(Uuid::nil(), Service::Gateway, Origin::User, stored);
+    let envelope = Envelope::from_outside(Uuid::nil(), Service::Gateway, Origin::User, stored);
     Entry { stored, record: Record { sequence: 1, subject: subject.to_owned(), envelope, body }, again: false }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kairo_core::subjects::route;
+use kairo_core::subjects::find_route;
 use kairo_proto::{Body, v1::decided_event::Event};
 
 use super::{Evidence, Verdict};
@@ -47,7 +47,8 @@ impl Evidence<'_> {
             .collect();
         let (mut dealt_with, mut joins) = (BTreeMap::new(), Vec::new());
         for entry in self.own() {
-            let (Some(decision), Some((_, agent))) = (decision(&entry.record), route(&entry.record.subject)) else {
+            let (Some(decision), Some((_, agent))) = (decision(&entry.record), find_route(&entry.record.subject))
+            else {
                 continue;
             };
             let joined = decision.events.iter().filter_map(|event| {

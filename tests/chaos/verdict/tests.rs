@@ -22,7 +22,7 @@ impl Told {
     fn write(&mut self, again: bool, subject: &str, body: Body) -> &mut Self {
         let sequence = self.0.entries.len() as u64 + 1;
         let stored = time(sequence);
-        let envelope = Envelope::entering(Uuid::from_u128(sequence.into()), Service::Gateway, Origin::User, stored);
+        let envelope = Envelope::from_outside(Uuid::from_u128(sequence.into()), Service::Gateway, Origin::User, stored);
         let record = Record { sequence, subject: subject.to_owned(), envelope, body };
         self.0.entries.push(Entry { stored, record, again });
         self

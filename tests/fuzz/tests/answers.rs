@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use kairo_completion::{
-    End, Offered, Reader, Settings,
-    error::{ModelError, of_http},
+    AnswerReader, OfferedTools, ReaderSettings, StreamEnd,
+    error::{ModelError, from_http},
 };
 use kairo_fuzz::Corpus;
 use kairo_proto::v1::{Completion, CompletionError};
@@ -12,22 +12,22 @@ use kairo_proto::v1::{Completion, CompletionError};
 /// The upper bound of the tokens that a completion reports.
 const MOST_TOKENS: u64 = 1_000_000_000;
 
-fn offered() -> Offered {
+fn offered() -> OfferedTools {
     let schema = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
-    Offered::new(["tools.now", "tools.date_calc"].map(|name| (name, name.replace('.', "__"), schema)))
+    OfferedTools::new(["tools.now", "tools.date_calc"].map(|name| (name, name.replace('.', "__"), schema)))
 }
 
-fn read<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, end: &End) -> Result<Completion, ModelError> {
-    let settings = Settings {
+fn read<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, end: &StreamEnd) -> Result<Completion, ModelError> {
+    let settings = ReaderSettings {
         max_reasoning_bytes: 64,
         max_answer_bytes: 40_000,
         seed: "request".to_owned(),
         taken_ids: BTreeSet::from(["c1".to_owned()]),
-        ..Settings::default()
+        ..ReaderSettings::default()
     };
-    let mut reader = Reader::new(settings, offered());
+    let mut reader = AnswerReader::new(settings, offered());
     for piece in pieces {
-        reader.take(piece)?;
+        reader.read(piece)?;
     }
     reader.finish(end).map(|(completion, _)| completion)
 }
@@ -36,11 +36,11 @@ fn read<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, end: &End) -> Result<Com
 #[test]
 fn fuzz_the_reader_of_answers() {
     Corpus::named("answers").one_in(4).fuzz(|bytes| {
-        let whole = read([bytes], &End::Closed);
+        let whole = read([bytes], &StreamEnd::Closed);
         for size in [1, 3, 17, 256] {
-            assert_eq!(read(bytes.chunks(size), &End::Closed), whole, "by {size}");
+            assert_eq!(read(bytes.chunks(size), &StreamEnd::Closed), whole, "by {size}");
         }
-        let _ = read([bytes], &End::Broken("reset".to_owned()));
+        let _ = read([bytes], &StreamEnd::Broken("reset".to_owned()));
         let Ok(completion) = whole else { return };
         assert!(!completion.ending.is_empty());
         for tokens in [completion.input_tokens, completion.output_tokens, completion.cached_tokens] {
@@ -65,7 +65,7 @@ fn fuzz_the_errors_of_endpoints() {
         let text = String::from_utf8_lossy(bytes);
         for status in [200, 400, 404, 429, 500, 503] {
             let headers = [("retry-after", text.trim()), ("x-ratelimit-reset-tokens", text.trim())];
-            let error = of_http(status, headers, bytes, None);
+            let error = from_http(status, headers, bytes, None);
             assert_eq!(error.status, status);
             let error = CompletionError::from(error);
             assert!(!error.kind.is_empty() && !error.message.is_empty());

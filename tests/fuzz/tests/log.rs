@@ -28,7 +28,7 @@ fn read_as_every_type(content: ContentType, bytes: &[u8]) {
         // By their bytes: what is not a number does not equal itself.
         assert_eq!(again.encode(), written, "{type_name}");
         body.to_json();
-        let envelope = Envelope::entering(Uuid::nil(), Service::Gateway, Origin::System, Timestamp::UNIX_EPOCH);
+        let envelope = Envelope::from_outside(Uuid::nil(), Service::Gateway, Origin::System, Timestamp::UNIX_EPOCH);
         let envelope = Envelope { type_name: (*type_name).to_owned(), ..envelope };
         let record = Record { sequence: 1, subject: "kairo.agent.ann.decision".to_owned(), envelope, body };
         for event in event_json::events(&record) {
@@ -52,7 +52,7 @@ fn fuzz_the_json_form() {
 fn fuzz_the_format_of_chains() {
     Corpus::named("chains").fuzz_text(|text| {
         if let Ok(steps) = format::parse(text, 100) {
-            assert_eq!(format::read(&format::write(&steps), 100).unwrap(), steps);
+            assert_eq!(format::from_json(&format::to_json(&steps), 100).unwrap(), steps);
         }
     });
 }
@@ -61,18 +61,24 @@ fn fuzz_the_format_of_chains() {
 fn fuzz_the_references_in_parameters() {
     let result = json!({ "date": "2026-03-26", "events": [{ "title": "{tools.now.result}" }] });
     let outcomes = [
-        references::Outcome { event: "tools.now", result: Some(&result) },
-        references::Outcome { event: "calendar.check", result: Some(&result) },
-        references::Outcome { event: "tools.now", result: None },
+        references::StepOutcome { event: "tools.now", result: Some(&result) },
+        references::StepOutcome { event: "calendar.check", result: Some(&result) },
+        references::StepOutcome { event: "tools.now", result: None },
     ];
     let event = json!({ "sender": "ann", "count": 3 });
-    let scope = references::Scope { outcomes: &outcomes, thread_id: "t-1", analysis: "a", summary: "s", event: &event };
+    let scope = references::ReferenceScope {
+        outcomes: &outcomes,
+        thread_id: "t-1",
+        analysis: "a",
+        summary: "s",
+        event: &event,
+    };
     Corpus::named("references").fuzz_text(|text| {
         let params = params(text);
         if let Ok(filled) = references::fill(&params, &scope) {
             assert_eq!(filled.keys().collect::<Vec<_>>(), params.keys().collect::<Vec<_>>());
         }
-        let _ = references::uses(&params, &|event| event == "tools.now");
+        let _ = references::find_all(&params, &|event| event == "tools.now");
     });
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use futures::SinkExt;
-use kairo_core::{permissions::Identity, subjects::Service};
+use kairo_core::{permissions::NatsIdentity, subjects::Service};
 use kairo_local::Login;
 use kairo_proto::v1;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ async fn over_nats(world: &World) {
     let told: Value = serde_json::from_str(line.strip_prefix("INFO ").unwrap()).unwrap();
     let limit = usize::try_from(told["max_payload"].as_u64().unwrap()).unwrap();
     assert!(limit < BYTES, "{told}");
-    let Login { user, password, .. } = world.nats.login(Identity::Service(Service::Gateway));
+    let Login { user, password, .. } = world.nats.login(NatsIdentity::Service(Service::Gateway));
     let connect = json!({ "verbose": false, "user": user, "pass": password });
     let publish = format!("CONNECT {connect}\r\nPUB kairo.user.ann.message {BYTES}\r\n");
     server.write_all(publish.as_bytes()).await.unwrap();

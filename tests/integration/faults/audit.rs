@@ -20,7 +20,7 @@ pub async fn passes(world: &World) {
         let cause = header("ce-causationid").filter(|_| !raw.subject.ends_with(TASK_TRIGGERED.verb));
         headers.push([header("ce-id"), header("ce-events"), cause]);
         // What other systems say need not be an event of Kairo's.
-        if subjects::outside(&raw.subject).is_none() {
+        if subjects::trigger_of(&raw.subject).is_none() {
             records.push(raw.read(MAX_BODY).expect("an event"));
         }
     });

@@ -66,7 +66,7 @@ async fn write(bus: &Bus, patterns: &[Pattern], copies: Range<u32>) {
                 .nats()
                 .unwrap()
                 .jetstream
-                .publish_with_headers(bus.stored(&subject), headers, payload)
+                .publish_with_headers(bus.stored_subject(&subject), headers, payload)
                 .await
                 .unwrap();
             written.await.unwrap();

@@ -270,7 +270,7 @@ async fn what_happens_outside_while_the_router_is_dead_triggers_a_hook_once() {
     office.world.settled().await;
     killed(&office.world, Service::Router).await;
     killed(&office.world, Service::AgentRuntime).await;
-    let (mut headers, id) = (HeaderMap::new(), ids::entering().to_string());
+    let (mut headers, id) = (HeaderMap::new(), ids::generate().to_string());
     for (name, value) in
         [("ce-specversion", "1.0"), ("ce-id", &id), ("ce-source", "/billing"), ("ce-type", "billing.paid")]
     {

@@ -100,7 +100,7 @@ pub async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFnOn
 
 /// Subscribes to the model's tokens, live from now on.
 pub async fn tokens(world: &World) -> Subscriber {
-    let tokens = world.bus.nats().unwrap().client.subscribe(LIVE_TOKEN.of(&agent(AGENT))).await.unwrap();
+    let tokens = world.bus.nats().unwrap().client.subscribe(LIVE_TOKEN.of_owner(&agent(AGENT))).await.unwrap();
     // The server has it once it has answered.
     world.bus.nats().unwrap().client.flush().await.unwrap();
     tokens

@@ -4,7 +4,7 @@
 //! That keys with limits are refused where the table says so is in [`crate::keys`].
 
 use kairo_core::event_json::EventJson;
-use kairo_gateway::{Access, Limited};
+use kairo_gateway::{Access, LimitRule};
 use kairo_local::Service;
 use kairo_proto::v1;
 use reqwest::Method;
@@ -188,7 +188,7 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
     let (_, key) = operator.make(json!({ "name": "other", "scopes": ["read", "write"], "agents": ["other"] })).await;
     let strangers = [ann.clone(), Caller::new(&world, 0, Some(&key))];
     let ids = [&joe.thread, &joe.action, &joe.process, &joe.task, &joe.chain, &joe.memory, &joe.approval];
-    for access in kairo_gateway::endpoints().filter(|access| access.user == Limited::Asked) {
+    for access in kairo_gateway::endpoints().filter(|access| access.user == LimitRule::Asked) {
         match attempt(access, &joe) {
             TriedIn(test) => {
                 assert!(
@@ -224,7 +224,7 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
         }
     }
     // What says nothing of anybody says nothing of him.
-    for access in kairo_gateway::endpoints().filter(|access| access.user == Limited::Free && access.method == "GET") {
+    for access in kairo_gateway::endpoints().filter(|access| access.user == LimitRule::Free && access.method == "GET") {
         let path = access.path.replace("{agent}", AGENT).replace("{model}", AGENT).replace("{tool}", "tools.now");
         if path.contains('{') {
             assert_eq!(path, "/v1/objects/{digest}", "say what is asked of it");

@@ -136,9 +136,14 @@ async fn scraped(world: &World, service: Service) -> Vec<Family> {
 fn is_as_told(service: Service, families: &[Family]) {
     let told: Vec<&Metric> = TABLE.iter().copied().filter(|metric| metric.services.contains(&of(service))).collect();
     for family in families.iter().filter(|family| family.name != "target") {
-        let metric = told.iter().find(|metric| metric.family() == family.name);
+        let metric = told.iter().find(|metric| metric.family_name() == family.name);
         let metric = metric.unwrap_or_else(|| panic!("{service:?} serves {}, which is told nowhere", family.name));
-        assert_eq!((family.kind.as_str(), family.says.as_str()), (metric.kind.word(), metric.says), "{}", family.name);
+        assert_eq!(
+            (family.kind.as_str(), family.says.as_str()),
+            (metric.kind.openmetrics_type(), metric.says),
+            "{}",
+            family.name
+        );
         assert_eq!(family.unit, metric.unit.suffix().unwrap_or_default(), "{}", family.name);
         let labels: BTreeSet<String> = metric.exposed_labels().into_iter().chain(["le".to_owned()]).collect();
         for sample in &family.samples {
@@ -147,8 +152,11 @@ fn is_as_told(service: Service, families: &[Family]) {
         }
     }
     let served: BTreeSet<&str> = families.iter().map(|family| family.name.as_str()).collect();
-    let missing: Vec<&str> =
-        told.iter().filter(|metric| !served.contains(metric.family().as_str())).map(|metric| metric.name).collect();
+    let missing: Vec<&str> = told
+        .iter()
+        .filter(|metric| !served.contains(metric.family_name().as_str()))
+        .map(|metric| metric.name)
+        .collect();
     assert!(missing.is_empty(), "{service:?} does not serve {missing:?}");
 }
 
@@ -289,13 +297,13 @@ async fn raise(world: &mut World, prometheus: &mut Prometheus) {
     let undecided = expression("KairoDecisionStuck").replace("> 900", "> 1");
     prometheus.wait_for(&undecided).await;
     // What nobody can read.
-    world.publish(&AGENT_MESSAGE.of(&agent("default")), Default::default(), "?").await;
+    world.publish(&AGENT_MESSAGE.of_owner(&agent("default")), Default::default(), "?").await;
     fires(prometheus, "KairoDeadLetters").await;
     // What only a newer build could read.
     let newer = Body::from(AgentDecision { reader: 99, ..Default::default() });
-    let envelope = Envelope::entering(ids::entering(), Core::AgentRuntime, Origin::Internal, Timestamp::now());
+    let envelope = Envelope::from_outside(ids::generate(), Core::AgentRuntime, Origin::Internal, Timestamp::now());
     let envelope = Envelope { type_name: AgentDecision::TYPE.to_owned(), ..envelope };
-    world.publish(&AGENT_DECISION.of(&agent("restarts")), headers(&envelope), newer.encode()).await;
+    world.publish(&AGENT_DECISION.of_owner(&agent("restarts")), headers(&envelope), newer.encode()).await;
     fires(prometheus, "KairoAgentsParked").await;
     // A log that is given less room.
     let jetstream = &world.bus.nats().unwrap().jetstream;

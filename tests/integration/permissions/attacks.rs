@@ -5,7 +5,7 @@ use std::process::Command;
 use async_nats::jetstream;
 use kairo_core::{
     bus::{Bus, BusConfig},
-    permissions::Identity,
+    permissions::NatsIdentity,
     subjects::{EVENTS_STREAM, KEYS_BUCKET, Service as Core},
 };
 use kairo_local::Service;
@@ -27,7 +27,7 @@ async fn a_hash_that_is_put_among_the_keys_is_no_key() {
     let forged = json!({ "key_id": id, "scopes": ["admin"], "hash": secret, "created": "2026-01-01T00:00:00Z" });
     let subject = format!("$KV.{KEYS_BUCKET}.{id}");
     for service in Core::ALL.into_iter().filter(|service| *service != Core::Gateway) {
-        let mut stranger = Stranger::who_has_the_password_of(Identity::Service(service), &world.nats).await;
+        let mut stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(service), &world.nats).await;
         stranger.client.publish(subject.clone(), forged.to_string().into()).await.unwrap();
         stranger.was_refused(&format!("Publish to \"{subject}\"")).await;
     }
@@ -41,12 +41,12 @@ async fn a_hash_that_is_put_among_the_keys_is_no_key() {
 async fn a_decision_is_taken_from_agent_runtime_alone() {
     let server = Server::start().await;
     let bus = server.bus().await;
-    let subject = bus.stored("kairo.agent.default.decision");
+    let subject = bus.stored_subject("kairo.agent.default.decision");
     for service in Core::ALL.into_iter().filter(|service| *service != Core::AgentRuntime) {
-        let mut stranger = Stranger::who_has_the_password_of(Identity::Service(service), &server.nats).await;
+        let mut stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(service), &server.nats).await;
         stranger.is_refused(&subject).await;
     }
-    let stranger = Stranger::who_has_the_password_of(Identity::Service(Core::AgentRuntime), &server.nats).await;
+    let stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(Core::AgentRuntime), &server.nats).await;
     let written = jetstream::new(stranger.client).publish(subject, "".into()).await.unwrap().await.unwrap();
     assert_eq!(written.sequence, 1, "the only one that was stored");
 }
@@ -58,13 +58,13 @@ async fn a_decision_is_taken_from_agent_runtime_alone() {
 async fn an_answer_of_the_server_still_goes_where_the_asker_may_not() {
     let server = Server::start().await;
     let bus = server.bus().await;
-    let stranger = Stranger::who_has_the_password_of(Identity::Service(Core::Projector), &server.nats).await;
-    let subject = bus.stored("kairo.agent.default.decision");
+    let stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(Core::Projector), &server.nats).await;
+    let subject = bus.stored_subject("kairo.agent.default.decision");
     let ask = format!("$JS.API.STREAM.INFO.{EVENTS_STREAM}");
     stranger.client.publish_with_reply(ask, subject.clone(), "".into()).await.unwrap();
     let stored = async {
         loop {
-            if let Some(raw) = bus.last("kairo.agent.default.decision").await.unwrap() {
+            if let Some(raw) = bus.last_message("kairo.agent.default.decision").await.unwrap() {
                 return raw;
             }
         }
@@ -77,11 +77,11 @@ async fn an_answer_of_the_server_still_goes_where_the_asker_may_not() {
 async fn what_a_replica_may_not_is_counted_and_told() {
     let server = Server::start().await;
     server.bus().await;
-    let nats = login::config(&server.nats.login(Identity::Service(Core::Router)));
+    let nats = login::config(&server.nats.login(NatsIdentity::Service(Core::Router)));
     let router = Bus::connect(Core::Router, agent("router-1"), &nats, &BusConfig::default()).await.unwrap();
     router.find_log().await.unwrap();
     assert_eq!(router.violations().count, 0);
-    router.say("kairo.user.ann.approval.3", "").await.unwrap();
+    router.send_live("kairo.user.ann.approval.3", "").await.unwrap();
     let counted = async {
         while router.violations().count == 0 {
             tokio::task::yield_now().await;

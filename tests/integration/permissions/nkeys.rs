@@ -10,10 +10,10 @@ use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     config::Secret,
     event_json::EventJson,
-    permissions::Identity,
+    permissions::NatsIdentity,
     subjects::Service as Core,
 };
-use kairo_local::{Process, ProcessSpec, Service, Stack, StackOptions, Tools, free_port};
+use kairo_local::{ChildProcess, ProcessSpec, Service, Stack, StackOptions, Tools, free_port};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -35,7 +35,7 @@ fn make(folder: &Path) -> String {
 struct Server {
     folder: TempDir,
     url: String,
-    _process: Process,
+    _process: ChildProcess,
 }
 
 impl Server {
@@ -43,7 +43,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let made = make(folder.path());
-        assert!(made.lines().count() == Identity::ALL.len() && made == make(folder.path()), "{made}");
+        assert!(made.lines().count() == NatsIdentity::ALL.len() && made == make(folder.path()), "{made}");
         let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("deploy/nats.conf");
         let deployed = fs::read_to_string(deployed).unwrap();
         let (before, users) = deployed.split_once("include \"nats-permissions.conf\"\n").unwrap();
@@ -59,8 +59,8 @@ impl Server {
         let mut spec = ProcessSpec::new("nats-server", program.nats_server().unwrap(), at("nats.log"))
             .args(["--config".into(), at("nats.conf").into_os_string()]);
         spec.ready = |line| line.contains("Server is ready");
-        let mut process = Process::spawn(spec).await.unwrap();
-        process.ready(DEADLINE).await.unwrap();
+        let mut process = ChildProcess::spawn(spec).await.unwrap();
+        process.wait_until_ready(DEADLINE).await.unwrap();
         Self { folder, url: format!("nats://127.0.0.1:{port}"), _process: process }
     }
 
@@ -72,13 +72,14 @@ impl Server {
     fn stack(&self, seeds: &Path, logs: &str) -> Stack {
         let mut stack = Stack::of_this_build(self.at(logs)).unwrap();
         stack.common().env("KAIRO_NATS__URL", &self.url).env("KAIRO_NATS__OBJECTS_MAX_BYTES", (1 << 24).to_string());
-        let seed = |identity: Identity| format!("file:{}", seeds.join(format!("{}.seed", identity.name())).display());
+        let seed =
+            |identity: NatsIdentity| format!("file:{}", seeds.join(format!("{}.seed", identity.name())).display());
         for service in Service::ALL {
             if let Some(identity) = service.identity() {
                 stack.service(service).env("KAIRO_NATS__NKEY", seed(identity));
             }
         }
-        stack.provisioner().env("KAIRO_NATS__NKEY", seed(Identity::Provision));
+        stack.provisioner().env("KAIRO_NATS__NKEY", seed(NatsIdentity::Provision));
         stack
     }
 

@@ -4,8 +4,8 @@ use std::process::{Command, Output};
 
 use async_nats::jetstream::{consumer::pull, stream};
 use kairo_core::{
-    bus::port::Streams,
-    permissions::Identity,
+    bus::port::StreamStore,
+    permissions::NatsIdentity,
     subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM},
 };
 use kairo_local::{NatsServer, Service, Stack, StackOptions, free_port};
@@ -22,7 +22,7 @@ fn provision(nats: &NatsServer, arguments: &[&str]) -> Output {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
     command.args(["provision", "--json"]).args(arguments).env("KAIRO_NATS__URL", nats.url());
-    command.envs(nats.users().settings(Identity::Provision)).output().unwrap()
+    command.envs(nats.users().settings(NatsIdentity::Provision)).output().unwrap()
 }
 
 fn answer(output: &Output) -> Value {
@@ -73,7 +73,7 @@ async fn what_is_narrower_is_widened_and_what_the_operator_chose_is_only_told() 
         assert!(checked.contains(problem), "{problem} is not in {checked}");
     }
     // A replica says what it lacks rather than work on part of it.
-    let refused = bus.nats().unwrap().pull(results).await.err().unwrap().to_string();
+    let refused = bus.nats().unwrap().open_pull(results).await.err().unwrap().to_string();
     assert!(refused.contains("run `kairo provision`") && refused.contains("kairo.process."), "{refused}");
 
     let widened = answer(&provision(&server.nats, &[]));
@@ -83,7 +83,7 @@ async fn what_is_narrower_is_widened_and_what_the_operator_chose_is_only_told() 
     assert_eq!((letters.max_messages, letters.description.as_deref()), (7, Some("ours")));
     let drift = answer(&provision(&server.nats, &["--check"]))["drift"].to_string();
     assert!(drift.contains("max_msgs is 7") && !drift.contains("kairo.email") && !drift.contains("kairo.process"));
-    bus.nats().unwrap().pull(results).await.map(drop).unwrap();
+    bus.nats().unwrap().open_pull(results).await.map(drop).unwrap();
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_service_says_that_there_is_no_log_until_somebody_makes_it() {
     let server = Server::start().await;
     let folder = tempfile::tempdir().unwrap();
     let mut stack = Stack::of_this_build(folder.path()).unwrap();
-    stack.connect(&server.nats.url(), server.nats.users());
+    stack.use_nats(&server.nats.url(), server.nats.users());
     let health = format!("127.0.0.1:{}", free_port(None).unwrap());
     stack.service(Service::Router).env("KAIRO_HEALTH__LISTEN", &health);
     let url = format!("http://{health}/readyz");

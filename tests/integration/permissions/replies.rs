@@ -9,14 +9,14 @@ use async_nats::{HeaderMap, jetstream};
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, append::Outgoing, data_keys::order_key},
+    bus::{Bus, append::OutgoingEvent, data_keys::order_key},
     copies::COPY_OF,
     envelope::{Envelope, Origin},
-    forgetting::Order,
+    forget_order::ForgetOrder,
     ids,
-    permissions::Identity,
+    permissions::NatsIdentity,
     principal::Principal,
-    record::Unreadable,
+    record::UnreadableRecord,
     subjects::{
         AGENT_DECISION, DATA_KEYS_BUCKET, EVENTS_STREAM, KEYS_BUCKET, OWNERS_BUCKET, PROCESS_PROGRESS, Service as Core,
         TASK_TRIGGERED, TICKETS_BUCKET, TOOL_PROGRESS, USER_APPROVAL,
@@ -46,7 +46,7 @@ fn own(service: Core) -> String {
         Core::ToolRunner => TOOL_PROGRESS,
         _ => PROCESS_PROGRESS,
     };
-    route.of(&agent("x"))
+    route.of_owner(&agent("x"))
 }
 
 /// Has the server copy a message from the log to a subject.
@@ -73,7 +73,7 @@ async fn stored(bus: &Bus, stream: &str, subject: &str, after: u64) -> u64 {
 }
 
 /// The bytes of a message with these headers, to be sent by a client of nobody's code.
-async fn say_raw(nats: &NatsServer, identity: Identity, subject: &str, headers: &[u8]) {
+async fn say_raw(nats: &NatsServer, identity: NatsIdentity, subject: &str, headers: &[u8]) {
     let login = nats.login(identity);
     let address = login.url.trim_start_matches("nats://").to_owned();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -105,15 +105,15 @@ async fn no_acknowledgement_to_another_system_gets_into_a_stream() {
     let world = forgetting::wanted().start().await;
     world.define(AGENT).await;
     world.ask_as("ann", AGENT, "hello").await;
-    let outside = Stranger::who_has_the_password_of(Identity::Outside, &world.nats).await;
+    let outside = Stranger::who_has_the_password_of(NatsIdentity::Outside, &world.nats).await;
     let targets = [
         ("KV_KAIRO_DATA_KEYS", "$KV.KAIRO_DATA_KEYS.user.ann.1".to_owned()),
         ("KV_KAIRO_KEYS", "$KV.KAIRO_KEYS.0123456789abcdef".to_owned()),
         ("KV_KAIRO_OWNERS", "$KV.KAIRO_OWNERS.router.3".to_owned()),
         ("KV_KAIRO_SNAPSHOTS", format!("$KV.KAIRO_SNAPSHOTS.agent.{AGENT}")),
         ("OBJ_KAIRO_OBJECTS", "$O.KAIRO_OBJECTS.M.mine".to_owned()),
-        (EVENTS_STREAM, world.bus.stored("kairo.user.ann.approval")),
-        (EVENTS_STREAM, world.bus.stored("kairo.agent.keeper.decision")),
+        (EVENTS_STREAM, world.bus.stored_subject("kairo.user.ann.approval")),
+        (EVENTS_STREAM, world.bus.stored_subject("kairo.agent.keeper.decision")),
     ];
     let jetstream = &world.bus.nats().unwrap().jetstream;
     let acknowledged = |bytes: &[u8]| bytes.starts_with(b"{\"stream\"");
@@ -122,8 +122,11 @@ async fn no_acknowledgement_to_another_system_gets_into_a_stream() {
     }
     publish(&outside, "{}").await;
     // The entrance writes several at once, in any order.
-    let written =
-        async { while world.bus.read(&world.bus.stored(PUSH), 0).await.unwrap().messages.len() < targets.len() + 1 {} };
+    let written = async {
+        while world.bus.read_page(&world.bus.stored_subject(PUSH), 0).await.unwrap().messages.len() < targets.len() + 1
+        {
+        }
+    };
     timeout(DEADLINE, written).await.expect("they are written all the same");
     for (stream, subject) in targets {
         let stream = jetstream.get_stream_no_info(stream).await.unwrap();
@@ -142,9 +145,9 @@ async fn a_header_that_nobody_can_read_gets_no_further_than_the_entrance() {
     for headers in
         [&b"NATS/1.0\r\nno colon\r\n\r\n"[..], b"NATS/1.0\r\nA: \xff\xfe\r\n\r\n", b"NATS/1.0\r\nA b: x\r\n\r\n"]
     {
-        say_raw(&world.nats, Identity::Outside, PUSH, headers).await;
+        say_raw(&world.nats, NatsIdentity::Outside, PUSH, headers).await;
     }
-    let outside = Stranger::who_has_the_password_of(Identity::Outside, &world.nats).await;
+    let outside = Stranger::who_has_the_password_of(NatsIdentity::Outside, &world.nats).await;
     let entered = async {
         // Whatever is sent while the entrance connects anew is not acknowledged, as with a server that is away.
         loop {
@@ -156,7 +159,7 @@ async fn a_header_that_nobody_can_read_gets_no_further_than_the_entrance() {
         }
     };
     let sequence = timeout(DEADLINE, entered).await.expect("the entrance does not come back");
-    let all = world.bus.read(&world.bus.stored(PUSH), 0).await.unwrap().messages;
+    let all = world.bus.read_page(&world.bus.stored_subject(PUSH), 0).await.unwrap().messages;
     assert_eq!(all.last().map(|raw| raw.sequence), Some(sequence));
     assert!(all.iter().all(|raw| &raw.payload[..] == b"{}"), "{all:?}");
     answers(&world, "ann", "are you there").await;
@@ -167,7 +170,7 @@ async fn a_header_that_nobody_can_read_gets_no_further_than_the_entrance() {
 async fn another_system_is_told_what_is_wrong_and_cannot_make_everybody_wait() {
     let world = forgetting::wanted().start().await;
     world.define(AGENT).await;
-    let outside = Stranger::who_has_the_password_of(Identity::Outside, &world.nats).await;
+    let outside = Stranger::who_has_the_password_of(NatsIdentity::Outside, &world.nats).await;
     let asked = outside.client.request("kairo.system.GitHub.push", "{}".into()).await.unwrap();
     let refusal: Value = serde_json::from_slice(&asked.payload).unwrap();
     assert_eq!(refusal["error"]["code"], 400, "{refusal}");
@@ -176,7 +179,7 @@ async fn another_system_is_told_what_is_wrong_and_cannot_make_everybody_wait() {
     headers.insert("ce-source", "/kairo/router");
     headers.insert("ce-specversion", "1.0");
     headers.insert("ce-type", format!("{}.v9", "kairo.system.push"));
-    headers.insert("ce-id", ids::entering().to_string());
+    headers.insert("ce-id", ids::generate().to_string());
     headers.insert(kairo_core::vocabulary::READER_HEADER, "999");
     headers.insert("Nats-Stream", "X");
     let jetstream = jetstream::new(outside.client.clone());
@@ -198,8 +201,8 @@ async fn a_copy_of_the_server_is_nobodys_word() {
     let world = guarded().start().await;
     let bus = &world.bus;
     let approval = UserApproval { action_id: "a".to_owned(), user: "ann".to_owned(), ..Default::default() };
-    let envelope = Envelope::entering(ids::entering(), Core::Gateway, Origin::User, Timestamp::now());
-    let genuine = Outgoing::new(&USER_APPROVAL, &agent("ann"), envelope, approval);
+    let envelope = Envelope::from_outside(ids::generate(), Core::Gateway, Origin::User, Timestamp::now());
+    let genuine = OutgoingEvent::new(&USER_APPROVAL, &agent("ann"), envelope, approval);
     let secret = format!("kairo_{}_{}", "a".repeat(16), "b".repeat(52));
     let hash = |text: &str| {
         use sha2::{Digest, Sha256};
@@ -213,7 +216,12 @@ async fn a_copy_of_the_server_is_nobodys_word() {
     let bodies: BTreeMap<&str, (HeaderMap, Vec<u8>, String, String)> = [
         (
             "approval",
-            (genuine.headers(), genuine.body.encode(), EVENTS_STREAM.to_owned(), bus.stored("kairo.user.ann.approval")),
+            (
+                genuine.headers(),
+                genuine.body.encode(),
+                EVENTS_STREAM.to_owned(),
+                bus.stored_subject("kairo.user.ann.approval"),
+            ),
         ),
         (
             "key",
@@ -236,9 +244,9 @@ async fn a_copy_of_the_server_is_nobodys_word() {
     ]
     .into();
     for service in OTHERS {
-        let stranger = Stranger::who_has_the_password_of(Identity::Service(service), &world.nats).await;
+        let stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(service), &world.nats).await;
         for (what, (headers, body, stream, target)) in &bodies {
-            let subject = bus.stored(&own(service));
+            let subject = bus.stored_subject(&own(service));
             let jetstream = jetstream::new(stranger.client.clone());
             let said = jetstream.publish_with_headers(subject, headers.clone(), body.clone().into()).await;
             let sequence = said.unwrap().await.unwrap_or_else(|error| panic!("{service:?}, {what}: {error}")).sequence;
@@ -250,20 +258,21 @@ async fn a_copy_of_the_server_is_nobodys_word() {
             }
         }
     }
-    let copied = bus.last("kairo.user.ann.approval").await.unwrap().expect("the server asks now");
+    let copied = bus.last_message("kairo.user.ann.approval").await.unwrap().expect("the server asks now");
     assert_eq!(copied.header(COPY_OF), Some(EVENTS_STREAM));
-    assert!(matches!(copied.read(1 << 20), Err(Unreadable::Copy { .. })), "{copied:?}");
+    assert!(matches!(copied.read(1 << 20), Err(UnreadableRecord::Copy { .. })), "{copied:?}");
     // A tail reads it without any note of the server.
-    let mut tail = bus.tail_from("kairo.user.ann.approval", kairo_core::bus::port::Start::After(0)).await.unwrap();
-    let tailed = timeout(DEADLINE, tail.next()).await.unwrap().unwrap();
+    let mut tail =
+        bus.tail_subject("kairo.user.ann.approval", kairo_core::bus::port::TailStart::After(0)).await.unwrap();
+    let tailed = timeout(DEADLINE, tail.next_batch()).await.unwrap().unwrap();
     assert!(tailed.iter().all(|raw| raw.header(COPY_OF) == Some(EVENTS_STREAM)), "{tailed:?}");
     let asked = |path: &str| world.http.get(world.url(path));
     assert_eq!(asked("/v1/keys").bearer_auth(&secret).send().await.unwrap().status(), 401);
     assert_eq!(asked(&format!("/v1/events/stream?ticket={ticket}")).send().await.unwrap().status(), 401);
     assert_eq!(asked("/v1/keys").bearer_auth(ADMIN).send().await.unwrap().status(), 200);
-    assert!(bus.value(TICKETS_BUCKET, &hash(&ticket)).await.unwrap().is_none());
+    assert!(bus.read_value(TICKETS_BUCKET, &hash(&ticket)).await.unwrap().is_none());
     // What no gateway has written among the keys is removed.
-    let removed = async { while !bus.revisions(KEYS_BUCKET, &"a".repeat(16)).await.unwrap().is_empty() {} };
+    let removed = async { while !bus.read_revisions(KEYS_BUCKET, &"a".repeat(16)).await.unwrap().is_empty() {} };
     timeout(DEADLINE, removed).await.expect("it stays there");
     world.end().await;
 }
@@ -277,14 +286,14 @@ async fn a_key_outlives_what_is_written_over_it() {
     let made: Value = made.json().await.unwrap();
     let (id, secret) = (made["key_id"].as_str().unwrap().to_owned(), made["key"].as_str().unwrap().to_owned());
     let target = format!("$KV.{KEYS_BUCKET}.{id}");
-    let stranger = Stranger::who_has_the_password_of(Identity::Service(Core::Projector), &world.nats).await;
+    let stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(Core::Projector), &world.nats).await;
     world.stack.kill9(Service::Gateway, 0).await.unwrap();
     for _ in 0..20 {
         let ask = format!("$JS.API.STREAM.INFO.{EVENTS_STREAM}");
         stranger.client.publish_with_reply(ask, target.clone(), "".into()).await.unwrap();
     }
     stranger.client.flush().await.unwrap();
-    let full = async { while world.bus.revisions(KEYS_BUCKET, &id).await.unwrap().len() < 8 {} };
+    let full = async { while world.bus.read_revisions(KEYS_BUCKET, &id).await.unwrap().len() < 8 {} };
     timeout(DEADLINE, full).await.expect("the server answers elsewhere");
     world.stack.restart(Service::Gateway, 0).await.unwrap();
     let status = |world: &World, secret: &str| world.http.get(world.url("/v1/agents")).bearer_auth(secret).send();
@@ -308,8 +317,8 @@ async fn whatever_is_written_over_a_data_key_its_user_is_read_and_goes_on() {
     let mut damaged = wrapped.clone();
     damaged["wrapped"]["key"] = json!("AAAA");
     let other = json!({ "wrapped": { "master": "00000000", "key": "AAAA" } });
-    let projector = Stranger::who_has_the_password_of(Identity::Service(Core::Projector), &world.nats).await;
-    let runtime = Stranger::who_has_the_password_of(Identity::Service(Core::AgentRuntime), &world.nats).await;
+    let projector = Stranger::who_has_the_password_of(NatsIdentity::Service(Core::Projector), &world.nats).await;
+    let runtime = Stranger::who_has_the_password_of(NatsIdentity::Service(Core::AgentRuntime), &world.nats).await;
     let write = async |key: &str, value: &str| {
         let subject = format!("$KV.KAIRO_DATA_KEYS.{key}");
         // Refused where it would drop what stands there; then the attack has failed already.
@@ -357,15 +366,16 @@ async fn an_order_to_forget_somebody_is_carried_out_only_if_a_gateway_has_signed
     let world = forgetting::wanted().start().await;
     world.define(AGENT).await;
     world.ask_as("ann", AGENT, "my word is zebra").await;
-    let order = Order { by_whom: Some(Principal::api_key("k1")), ..Order::new(ids::entering(), agent("ann")) };
+    let order =
+        ForgetOrder { by_whom: Some(Principal::api_key("k1")), ..ForgetOrder::new(ids::generate(), agent("ann")) };
     let order = serde_json::to_vec(&order).unwrap();
     let subject = format!("$KV.{DATA_KEYS_BUCKET}.{}", order_key(&agent("ann")));
     for service in OTHERS {
-        let mut stranger = Stranger::who_has_the_password_of(Identity::Service(service), &world.nats).await;
+        let mut stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(service), &world.nats).await;
         stranger.client.publish(subject.clone(), order.clone().into()).await.unwrap();
         stranger.was_refused(&format!("Publish to \"{subject}\"")).await;
         let jetstream = jetstream::new(stranger.client.clone());
-        let said = jetstream.publish(world.bus.stored(&own(service)), order.clone().into()).await.unwrap();
+        let said = jetstream.publish(world.bus.stored_subject(&own(service)), order.clone().into()).await.unwrap();
         copy(&stranger, said.await.unwrap().sequence, &subject).await;
     }
     // Not even where whoever may do everything writes it.
@@ -388,8 +398,8 @@ async fn a_partition_stays_with_its_owner_whatever_is_copied_over_the_entry() {
     let world = forgetting::wanted().start().await;
     world.define(AGENT).await;
     world.ask_as("ann", AGENT, "hello").await;
-    let stranger = Stranger::who_has_the_password_of(Identity::Service(Core::Projector), &world.nats).await;
-    let owned = world.bus.values(OWNERS_BUCKET, "router.*").await.unwrap();
+    let stranger = Stranger::who_has_the_password_of(NatsIdentity::Service(Core::Projector), &world.nats).await;
+    let owned = world.bus.read_values(OWNERS_BUCKET, "router.*").await.unwrap();
     let ask = format!("$JS.API.STREAM.INFO.{EVENTS_STREAM}");
     for entry in &owned {
         let target = format!("$KV.{OWNERS_BUCKET}.{}", entry.key);
@@ -406,7 +416,7 @@ async fn a_partition_stays_with_its_owner_whatever_is_copied_over_the_entry() {
 #[tokio::test]
 async fn a_burst_of_another_system_is_taken_in_whole() {
     let world = forgetting::wanted().start().await;
-    let outside = Stranger::who_has_the_password_of(Identity::Outside, &world.nats).await;
+    let outside = Stranger::who_has_the_password_of(NatsIdentity::Outside, &world.nats).await;
     let jetstream = jetstream::new(outside.client.clone());
     let mut acknowledged = Vec::new();
     for number in 0..240 {
@@ -416,6 +426,6 @@ async fn a_burst_of_another_system_is_taken_in_whole() {
     let taken: BTreeSet<u64> =
         try_join_all(acknowledged).await.expect("all are taken").into_iter().map(|ack| ack.sequence).collect();
     assert_eq!(taken.len(), 240);
-    assert_eq!(world.bus.read(&world.bus.stored(PUSH), 0).await.unwrap().messages.len(), 240);
+    assert_eq!(world.bus.read_page(&world.bus.stored_subject(PUSH), 0).await.unwrap().messages.len(), 240);
     world.end().await;
 }

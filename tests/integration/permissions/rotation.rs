@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kairo_core::{event_json::EventJson, permissions::Identity, subjects::Service as Core};
+use kairo_core::{event_json::EventJson, permissions::NatsIdentity, subjects::Service as Core};
 use kairo_local::Service;
 use kairo_tests::login;
 use nkeys::KeyPair;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::world::{Wanted, World, scenario::USUAL};
 
-const ROUTER: Identity = Identity::Service(Core::Router);
+const ROUTER: NatsIdentity = NatsIdentity::Service(Core::Router);
 
 /// Says one thing after the other until told to stop; how many were taken. That any is refused is a failure.
 fn talk(world: &World) -> (oneshot::Sender<()>, tokio::task::JoinHandle<usize>) {
@@ -40,7 +40,7 @@ async fn a_password_is_replaced_by_an_nkey_while_messages_flow() {
     let seed = world.nats_folder().join("router.seed");
     fs::write(&seed, key.seed().unwrap()).unwrap();
     let mut users = world.nats.users().clone();
-    users.let_in(ROUTER, key.public_key());
+    users.allow_nkey(ROUTER, key.public_key());
     world.nats.reload(users.clone()).await.unwrap();
     // One replica after the other comes back with the new one.
     let settings = world.stack.service(Service::Router);
@@ -51,7 +51,7 @@ async fn a_password_is_replaced_by_an_nkey_while_messages_flow() {
     }
     // The old one is of no use any more.
     let old = world.nats.login(ROUTER);
-    users.shut_out(ROUTER);
+    users.revoke_password(ROUTER);
     world.nats.reload(users).await.unwrap();
     assert!(login::options(&old).connect(&old.url).await.is_err(), "the old password still lets in");
     stop.send(()).unwrap();

@@ -9,7 +9,7 @@ use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     subjects::Service as Core,
 };
-use kairo_local::{ClusterMember, Login, NatsServer, Service, Stack, TlsFiles, Tools, Users, free_port};
+use kairo_local::{ClusterMember, Login, NatsServer, NatsUsers, Service, Stack, TlsFiles, Tools, free_port};
 use kairo_tests::{certificates::Authority, login};
 use serde_json::{Value, json};
 use tokio::{
@@ -48,7 +48,7 @@ async fn services_speak_to_a_server_that_their_authority_vouches_for_and_to_no_o
     assert!(deceived.provision().await.is_err() && !deceived.connection().up);
 
     let mut stack = Stack::of_this_build(at("logs")).unwrap();
-    stack.connect(&nats.url(), nats.users());
+    stack.use_nats(&nats.url(), nats.users());
     stack.trust(&at("ours.pem"));
     stack.provision().await.unwrap();
     stack.start(Service::Router).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_service_that_is_told_nothing_of_encryption_does_not_reach_a_server_th
 /// Servers that make one cluster, each with what it proves with who it is. They reach out to the first of them.
 async fn cluster(folder: &Path, members: &[(&str, &TlsFiles)]) -> Vec<NatsServer> {
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
-    let users = Users::in_dir(folder.join("users")).unwrap();
+    let users = NatsUsers::in_dir(folder.join("users")).unwrap();
     let (mut servers, mut first) = (Vec::new(), None);
     for (name, files) in members {
         let port = free_port(None).unwrap();

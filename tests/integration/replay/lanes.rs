@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, process::Stdio};
 
 use kairo_local::StackOptions;
 use kairo_model_sim::{Config, Scenario};
-use kairo_replay::testing::{Agent, calls, says};
+use kairo_replay::testing::{TestAgent, call_completion, text_completion};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{process::Command, sync::oneshot};
@@ -31,13 +31,13 @@ impl Place {
         let address = server.address();
         tokio::spawn(server.run(async { drop(ended.await) }));
         let place = Self { folder: tempfile::tempdir().unwrap(), address, http: reqwest::Client::new(), _end };
-        let mut agent = Agent::new("cook");
+        let mut agent = TestAgent::new("cook");
         agent.hears("", "time please");
-        let asks = agent.decides(&[calls("tools.now")]);
+        let asks = agent.decide(&[call_completion("tools.now")]);
         agent.learns(asks, "2");
-        agent.decides(&[says("It is 2.")]);
+        agent.decide(&[text_completion("It is 2.")]);
         agent.hears("", "thanks");
-        agent.decides(&[says("You are welcome.")]);
+        agent.decide(&[text_completion("You are welcome.")]);
         let lines = agent.messages().into_iter().map(|message| serde_json::to_string(&message).unwrap() + "\n");
         std::fs::write(place.path("cook.log"), lines.collect::<String>()).unwrap();
         std::fs::write(place.path("new.md"), "You answer in verse.").unwrap();

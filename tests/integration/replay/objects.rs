@@ -1,6 +1,6 @@
 //! Incident files that have the images their messages name: what was sent through the gateway is shown to models from the file alone.
 
-use kairo_core::{bus::objects::Objects, media};
+use kairo_core::{bus::objects::MediaStore, media};
 use kairo_local::{Service, StackOptions};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -99,7 +99,7 @@ async fn models_are_shown_the_images_of_an_incident_file_without_a_server() {
     assert_eq!(over_http(&world, &format!("?around={around}")).await, (200, part));
 
     // One that is no longer stored is missing, and takes no room.
-    let store = Objects::new(&world.bus);
+    let store = MediaStore::new(&world.bus);
     let stored = kept(&store).await.into_iter().find(|kept| kept.digest == second).unwrap();
     assert!(store.remove(&stored).await.unwrap());
     let (missing, told, text) = export("missing.kairo", &[]).await;
@@ -184,7 +184,7 @@ async fn others_see(place: &Place, file: &str, decisions: &[u64]) {
     let text = std::fs::read_to_string(file).unwrap();
     let heard: kairo_proto::v1::LogMessage =
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).find(said).unwrap();
-    let mut body = kairo_core::log_message::understand(&heard).unwrap().unwrap().body.to_json();
+    let mut body = kairo_core::log_message::decode_record(&heard).unwrap().unwrap().body.to_json();
     body["text"] = json!("look here");
     std::fs::write(&edit, body.to_string()).unwrap();
     let edit = format!("{}={}", heard.sequence, edit.display());

@@ -2,7 +2,7 @@
 
 use kairo_local::StackOptions;
 use kairo_proto::v1::AgentDecision;
-use kairo_replay::testing::{Agent, calls, says, with_decision};
+use kairo_replay::testing::{TestAgent, call_completion, text_completion, with_changed_decision};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -59,12 +59,12 @@ fn shows_only(page: &str, title: &str) {
 #[tokio::test]
 async fn pages_mark_words_and_draw_the_cone_and_run_nothing_of_a_log() {
     let Some(chromium) = chromium::program() else { return };
-    let mut agent = Agent::new("cook");
+    let mut agent = TestAgent::new("cook");
     let heard = agent.hears("", HOSTILE);
-    let looks = agent.decides(&[calls("tools.now")]);
+    let looks = agent.decide(&[call_completion("tools.now")]);
     agent.learns(looks, "\"2\"");
-    let tells = agent.decides(&[says(HOSTILE)]);
-    let messages = with_decision(&agent.messages(), tells, |decision: &mut AgentDecision| {
+    let tells = agent.decide(&[text_completion(HOSTILE)]);
+    let messages = with_changed_decision(&agent.messages(), tells, |decision: &mut AgentDecision| {
         for event in &mut decision.events {
             *event =
                 serde_json::from_str(&serde_json::to_string(event).unwrap().replace("old slot", "new slot")).unwrap();

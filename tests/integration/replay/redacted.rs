@@ -51,7 +51,7 @@ const VALUES: [&str; 11] = [
 fn shown(file: &str) -> String {
     let messages = file.lines().skip(1).map(|line| serde_json::from_str::<LogMessage>(line).unwrap());
     let bodies = messages.map(|message| {
-        let body = log_message::understand(&message).unwrap().unwrap().body.to_json().to_string();
+        let body = log_message::decode_record(&message).unwrap().unwrap().body.to_json().to_string();
         let bytes = String::from_utf8_lossy(&message.data).into_owned();
         format!("{body}\n{}\n{bytes}\n{}\n", body.replace('\\', ""), bytes.replace('\\', ""))
     });

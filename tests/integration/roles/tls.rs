@@ -40,9 +40,9 @@ async fn services_ask_a_server_that_their_authority_vouches_for() {
     let Servers { nats, postgres: _postgres, database } = Servers::start(nats, encrypted(folder.path())).await.unwrap();
     let verified = format!("sslmode=verify-full&sslrootcert={}", at("ours.pem").display());
     let mut stack = Stack::of_this_build(at("logs")).unwrap();
-    stack.connect(&nats.url(), nats.users());
+    stack.use_nats(&nats.url(), nats.users());
     for service in [Service::Projector, Service::Gateway] {
-        let url = with(database.url_of(service).unwrap(), &verified);
+        let url = with(database.service_url(service).unwrap(), &verified);
         stack.service(service).env("KAIRO_POSTGRES__URL", url);
     }
     stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
@@ -65,8 +65,8 @@ async fn a_server_that_cannot_prove_who_it_is_learns_no_password() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let postgres = Postgres::start(encrypted(folder.path())).await.unwrap();
-    let database = postgres.create_kairo("kairo").await.unwrap();
-    let url = database.url_of(Service::Gateway).unwrap();
+    let database = postgres.create_kairo_database("kairo").await.unwrap();
+    let url = database.service_url(Service::Gateway).unwrap();
     let (ours, another) = (at("ours.pem"), at("another.pem"));
     let by_name = url.replace("127.0.0.1", "localhost");
     for (url, parameters, kind, said) in [
@@ -107,8 +107,8 @@ async fn a_server_without_encryption_is_refused_where_that_is_wanted() {
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
     let postgres = Postgres::start(options).await.unwrap();
-    let database = postgres.create_kairo("kairo").await.unwrap();
-    let url = database.url_of(Service::Gateway).unwrap();
+    let database = postgres.create_kairo_database("kairo").await.unwrap();
+    let url = database.service_url(Service::Gateway).unwrap();
     for mode in ["require", "verify-ca", "verify-full"] {
         let (kind, error) = refusal(&with(url, &format!("sslmode={mode}"))).await;
         assert!(kind == ReadErrorKind::Unavailable && error.contains("does not support TLS"), "{mode}: {error}");

@@ -15,7 +15,8 @@ impl Asked {
     pub async fn of_a_whole_log(world: &World, through: u64) -> Self {
         let log = world.raw_log().await;
         let first = |subject: String| log.iter().find(|raw| raw.subject == subject).unwrap().sequence;
-        let (message, decision) = (first(AGENT_MESSAGE.of(&agent(AGENT))), first(AGENT_DECISION.of(&agent(AGENT))));
+        let (message, decision) =
+            (first(AGENT_MESSAGE.of_owner(&agent(AGENT))), first(AGENT_DECISION.of_owner(&agent(AGENT))));
         let mut asked = Self { message, decision, through, known: Vec::new() };
         asked.known = asked.all(world).await;
         asked

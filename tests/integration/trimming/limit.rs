@@ -29,9 +29,9 @@ async fn a_log_that_is_left_with_its_limit_loses_what_is_archived_alone_until_so
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         as_it_was_made(&world).await;
     }
-    let begins = world.bus.beginning().await.unwrap().first;
+    let begins = world.bus.log_start().await.unwrap().first;
     world.ask(AGENT, "time please").await;
-    assert_eq!(world.bus.beginning().await.unwrap().first, begins, "it loses nothing any more");
+    assert_eq!(world.bus.log_start().await.unwrap().first, begins, "it loses nothing any more");
     // Made of the archive and the log, it holds what the one does that was there all the while.
     world.verified().await;
     world.end().await;
@@ -64,7 +64,7 @@ pub async fn in_force(world: &World, trimming: &mut Child) {
 
 /// Agents go on, also those that are loaded anew; who starts says what is the matter.
 async fn goes_on(world: &mut World, path: &str, through: u64) {
-    let begins = world.bus.beginning().await.unwrap().first;
+    let begins = world.bus.log_start().await.unwrap().first;
     assert!(begins > 1 && begins + 1_000 <= through + 1, "the margin is left: it begins at {begins}");
     world.ask(AGENT, "time please").await;
     without_snapshots(world).await;

@@ -45,7 +45,7 @@ async fn a_log_that_is_restored_without_its_beginning_is_archived_and_trimmed_ag
     world.tables_are_made_again(&tables).await;
     world.services_start().await;
     world.settled().await;
-    assert!(world.bus.beginning().await.unwrap().first > 1);
+    assert!(world.bus.log_start().await.unwrap().first > 1);
     the_archive_goes_on(&mut world, &path).await;
     nobody_who_was_forgotten_is_known(&mut world, &path).await;
     world.verified().await;

@@ -16,7 +16,7 @@ async fn a_log_of_three_servers_is_trimmed_alike_by_all_of_them() {
     answers(&world).await;
     let away = not_trimmed(&world, &path, through + 1).await;
     assert!(away.contains(&format!("nats-server nats-{killed} has a copy of the log, and is away")), "{away}");
-    assert_eq!(world.bus.beginning().await.unwrap().first, 1);
+    assert_eq!(world.bus.log_start().await.unwrap().first, 1);
     world.restart_server(killed).await;
 
     world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use async_nats::jetstream;
 use futures::future::join_all;
 use kairo_core::subjects::EVENTS_STREAM;
-use kairo_local::{ClusterMember, Login, NatsOptions, NatsServer, Tools, Users, free_port};
+use kairo_local::{ClusterMember, Login, NatsOptions, NatsServer, NatsUsers, Tools, free_port};
 use kairo_tests::{
     cluster::{self, name},
     login,
@@ -19,7 +19,7 @@ pub async fn start(tools: &Tools, folder: &Path, first: &mut NatsOptions, others
     if others == 0 {
         return Vec::new();
     }
-    let users = Users::in_dir(folder.join("users")).unwrap();
+    let users = NatsUsers::in_dir(folder.join("users")).unwrap();
     let ports: Vec<u16> = (0..=others).map(|_| free_port(None).unwrap()).collect();
     let member = |index: usize| {
         let (port, routes) = (ports[index], ports.clone());

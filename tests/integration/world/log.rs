@@ -10,7 +10,7 @@ use futures::StreamExt;
 use kairo_core::{
     bus::Bus,
     event_json::{self, EventJson},
-    record::Raw,
+    record::RawMessage,
     subjects::EVENTS_STREAM,
 };
 use tokio::sync::watch;
@@ -105,7 +105,7 @@ impl Drop for Log {
     }
 }
 
-async fn read_on(bus: &Bus, after: &mut u64, mut each: impl FnMut(Raw)) -> Result<(), async_nats::Error> {
+async fn read_on(bus: &Bus, after: &mut u64, mut each: impl FnMut(RawMessage)) -> Result<(), async_nats::Error> {
     let stream = bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let config = pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *after + 1 },
@@ -123,7 +123,7 @@ async fn read_on(bus: &Bus, after: &mut u64, mut each: impl FnMut(Raw)) -> Resul
         if message.info()?.consumer_sequence != arrived {
             return Err("a message was lost on its way".into());
         }
-        let (raw, _) = Raw::delivered(&mut message)?;
+        let (raw, _) = RawMessage::from_delivery(&mut message)?;
         *after = raw.sequence;
         each(raw);
     }

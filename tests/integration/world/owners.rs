@@ -18,7 +18,7 @@ type End = (Service, &'static str, u32, u64);
 impl World {
     /// Waits until every partition has an owner that has read all of it and has nothing waiting but for newer replicas.
     pub async fn owners_at_rest(&self) {
-        let partitions: Vec<u32> = self.bus.log().unwrap().partitions.all().collect();
+        let partitions: Vec<u32> = self.bus.log_identity().unwrap().partitions.all().collect();
         let mut unfinished = String::new();
         let at_rest = async {
             let services = [(Service::Router, "user"), (Service::AgentRuntime, "*")];

@@ -10,7 +10,7 @@ use async_nats::{
 use futures::{StreamExt, TryStreamExt};
 use kairo_core::{
     envelope::Envelope,
-    record::Raw,
+    record::RawMessage,
     subjects::{DLQ_STREAM, EVENTS_STREAM},
 };
 use kairo_proto::{Body, ContentType, v1::DeadLetter};
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Every message of the log, as it lies there.
-    pub async fn raw_log(&self) -> Vec<Raw> {
+    pub async fn raw_log(&self) -> Vec<RawMessage> {
         let mut log = Vec::new();
         self.bus.read_all("kairo.>", 0, |raw| log.push(raw)).await.unwrap();
         log
@@ -73,13 +73,16 @@ impl World {
 
     /// Publishes past all checks and without deduplication, where the bus would, and returns the sequence.
     pub async fn publish(&self, subject: &str, headers: HeaderMap, body: impl Into<Bytes>) -> u64 {
-        let published =
-            self.bus.nats().unwrap().jetstream.publish_with_headers(self.bus.stored(subject), headers, body.into());
+        let published = self.bus.nats().unwrap().jetstream.publish_with_headers(
+            self.bus.stored_subject(subject),
+            headers,
+            body.into(),
+        );
         published.await.unwrap().await.unwrap().sequence
     }
 
     /// Publishes a message once more, to the letter.
-    pub async fn publish_again(&self, message: &Raw) -> u64 {
+    pub async fn publish_again(&self, message: &RawMessage) -> u64 {
         self.publish(&message.subject, own_headers(message), message.payload.clone()).await
     }
 
@@ -107,7 +110,7 @@ impl World {
 }
 
 /// The headers a message was published with, without those that the server adds when it is read.
-pub fn own_headers(message: &Raw) -> HeaderMap {
+pub fn own_headers(message: &RawMessage) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, values) in message.headers.iter().filter(|(name, _)| !AsRef::<str>::as_ref(*name).starts_with("Nats-")) {
         values.iter().for_each(|value| headers.append(name.clone(), value.clone()));

@@ -21,7 +21,7 @@ pub fn mistakes(records: &[Record]) -> Vec<String> {
     // Of each input where it comes from.
     let mut inputs: BTreeMap<Uuid, (Name, Name, u64)> = BTreeMap::new();
     for record in records {
-        let Some((_, owner)) = subjects::route(&record.subject) else { continue };
+        let Some((_, owner)) = subjects::find_route(&record.subject) else { continue };
         if let Body::AgentDecision(decision) = &record.body {
             let input = Uuid::parse_str(&decision.input_id).ok().and_then(|id| inputs.get(&id));
             if let Some((user, agent, at)) = input.filter(|_| decision.overtaking == 0 && decision.work_input == 0) {
@@ -47,6 +47,6 @@ pub fn mistakes(records: &[Record]) -> Vec<String> {
 }
 
 fn said_by(record: &Record) -> Option<(Uuid, (u64, Name))> {
-    let (route, user) = subjects::route(&record.subject)?;
+    let (route, user) = subjects::find_route(&record.subject)?;
     (route.noun == "user").then_some((record.envelope.id, (record.sequence, user)))
 }

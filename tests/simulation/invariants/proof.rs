@@ -4,20 +4,20 @@
 use std::collections::BTreeSet;
 
 use kairo_core::{record::Record, subjects::EVENTS_STREAM, vocabulary::HASH_CHAINS};
-use kairo_replay::proving::{Extent, Proving};
+use kairo_replay::proof::{LogExtent, Prover};
 
 use crate::{audit::decision, world::World};
 
 pub(super) fn mistakes(world: &World) -> Vec<String> {
     let Some(stream) = world.server.streams.get(EVENTS_STREAM) else { return Vec::new() };
-    let mut proving = Proving::new(BTreeSet::new(), Extent::Whole, None);
+    let mut proving = Prover::new(BTreeSet::new(), LogExtent::Whole, None);
     let mut wrong = Vec::new();
-    for stored in stream.ever() {
-        if let Err(broken) = proving.take(&stored.raw().to_log_message()) {
+    for stored in stream.all_entries() {
+        if let Err(broken) = proving.apply(&stored.raw().to_log_message()) {
             wrong.push(format!("the log cannot be proven: {broken}"));
         }
     }
-    let proof = proving.end();
+    let proof = proving.finish();
     let misfits = proof.agents.iter().filter_map(|proven| Some((&proven.agent, proven.misfit.as_ref()?)));
     wrong.extend(
         misfits.map(|(agent, misfit)| format!("of {agent}, {} is {}: {}", misfit.sequence, misfit.kind, misfit.why)),

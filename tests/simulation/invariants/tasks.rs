@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::hooks::Change,
-    hooks::{Registration, State},
+    bus::hooks::HookChange,
+    hooks::{HookRegistration, HookState},
     ids::Name,
     record::Record,
     subjects::HOOKS_STREAM,
 };
 use kairo_mind::{
     log::Log,
-    tasks::{Status, Task, What},
+    tasks::{Task, TaskActivation, TaskPhase},
 };
 use kairo_proto::v1::{TaskDue, ToolResult, decided_event::Event};
 use tokio::time::Instant;
@@ -73,8 +73,8 @@ pub fn planned(world: &World, log: &Log) -> Vec<String> {
     let timers: BTreeMap<(Uuid, u64), Timestamp> = world.server.timers().into_iter().collect();
     let registrations = registrations(world);
     for task in open.values() {
-        let waits = matches!(task.status, Status::Pending | Status::Active);
-        if let (Some((at, occurrence)), true) = (task.next(), waits) {
+        let waits = matches!(task.status, TaskPhase::Pending | TaskPhase::Active);
+        if let (Some((at, occurrence)), true) = (task.next_due(), waits) {
             if at < world.now() {
                 wrong.push(format!("the task {} was due at {at}, its time {occurrence}", task.id));
             } else if timers.get(&(task.id, occurrence)) != Some(&at) {
@@ -82,7 +82,7 @@ pub fn planned(world: &World, log: &Log) -> Vec<String> {
             }
         }
         if let Some(trigger) = outside(task) {
-            let expected = if task.status == Status::Active { State::Active } else { State::Paused };
+            let expected = if task.status == TaskPhase::Active { HookState::Active } else { HookState::Paused };
             let known = registrations.get(&task.id).map(|(_, known)| (known.trigger.as_str(), known.state));
             if known != Some((trigger, expected)) {
                 wrong.push(format!("the hook {} waits for {trigger} ({expected:?}), and known is {known:?}", task.id));
@@ -96,22 +96,23 @@ pub fn planned(world: &World, log: &Log) -> Vec<String> {
 pub fn registered(world: &World, logs: &[Log]) -> Vec<String> {
     let waits = |task: &Uuid| {
         let found = logs.iter().find_map(|log| log.state.tasks.open.get(task));
-        found.is_some_and(|task| task.status == Status::Active)
+        found.is_some_and(|task| task.status == TaskPhase::Active)
     };
     let registrations = registrations(world);
-    let known = registrations.iter().filter(|(task, (_, known))| known.waits_for().is_some() && !waits(task));
+    let known = registrations.iter().filter(|(task, (_, known))| known.active_trigger().is_some() && !waits(task));
     known.map(|(task, (agent, known))| format!("{task} of {agent} is over, and known is {known:?}")).collect()
 }
 
 /// Returns the registrations in the bucket of hooks, by task.
-fn registrations(world: &World) -> BTreeMap<Uuid, (Name, Registration)> {
+fn registrations(world: &World) -> BTreeMap<Uuid, (Name, HookRegistration)> {
     let hooks = &world.server.streams[HOOKS_STREAM];
-    let changes = hooks.named(&[], 0, Instant::now()).filter_map(|raw| Change::read(&raw));
-    let known = changes.filter_map(|Change { task: (agent, task), registration }| Some((task, (agent, registration?))));
+    let changes = hooks.messages_on(&[], 0, Instant::now()).filter_map(|raw| HookChange::from_message(&raw));
+    let known =
+        changes.filter_map(|HookChange { task: (agent, task), registration }| Some((task, (agent, registration?))));
     known.collect()
 }
 
 fn outside(task: &Task) -> Option<&str> {
-    let What::Hook { trigger, .. } = &task.what else { return None };
+    let TaskActivation::Hook { trigger, .. } = &task.what else { return None };
     trigger.strip_prefix("post:").filter(|event| *event != "email.received")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kairo_core::{
-    hooks::State,
+    hooks::HookState,
     ids::{self, Name},
 };
 use kairo_proto::words::{RequestKind, TaskKind, TaskStatus};
@@ -26,16 +26,16 @@ pub enum Effect {
     Disarm { task: Uuid },
     /// The state of a task that waits, or may wait, for something outside: `trigger` is `<source>.<verb>`, empty if the
     /// event does not name it.
-    Register { task: Uuid, trigger: String, state: State },
+    Register { task: Uuid, trigger: String, state: HookState },
     /// Another agent is asked for something.
-    Ask(Told<AgentRequest>),
+    Ask(PeerMessage<AgentRequest>),
     /// Another agent is told what came of what it asked for.
-    Answer(Told<AgentAnswer>),
+    Answer(PeerMessage<AgentAnswer>),
 }
 
 /// Something that another agent is told, once: whoever tells it again uses the same id.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told<T> {
+pub struct PeerMessage<T> {
     pub id: Uuid,
     pub agent: Name,
     pub correlation: Uuid,
@@ -44,14 +44,14 @@ pub struct Told<T> {
 
 /// An effect, and which event of the decision has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
+pub struct PlannedEffect {
     pub position: usize,
     pub effect: Effect,
 }
 
 /// The kind of event that a task waits for, as far as one decision shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TriggerKind {
     Time,
     Outside,
     /// Something that the agent itself notices.
@@ -59,30 +59,32 @@ enum Kind {
 }
 
 /// The effects of an agent's decision, in its order. An event that makes no sense has none.
-pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<Planned> {
-    let mut plan = Plan::default();
+pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<PlannedEffect> {
+    let mut plan = EffectPlan::default();
     for (position, event) in decision.events.iter().enumerate() {
         plan.position = position;
         if let Some(ask) = event.ask() {
-            plan.deadline(event, ask);
-            plan.effects.extend(asked(agent, event, ask).map(|effect| Planned { position, effect }));
+            plan.arm_deadline(event, ask);
+            plan.effects.extend(request_effect(agent, event, ask).map(|effect| PlannedEffect { position, effect }));
             continue;
         }
         if let Some(Event::Answered(answered)) = &event.event {
-            plan.effects.extend(answered_request(agent, event, answered).map(|effect| Planned { position, effect }));
+            plan.effects
+                .extend(request_answer_effect(agent, event, answered).map(|effect| PlannedEffect { position, effect }));
             continue;
         }
         let Some(Decided::Task(task)) = event.event.as_ref().map(Event::about) else { continue };
         match task {
             about::Task::Scheduled(scheduled) => {
                 if let Some(task) = &scheduled.task {
-                    plan.scheduled(task);
+                    plan.schedule_task(task);
                 }
             }
-            about::Task::Fired(fired) => plan.fired(fired),
-            about::Task::Changed(changed) => plan.changed(changed),
+            about::Task::Fired(fired) => plan.rearm_fired(fired),
+            about::Task::Changed(changed) => plan.apply_change(changed),
             about::Task::Ended(ended) => {
-                plan.effects.extend(answered(agent, event, ended).map(|effect| Planned { position, effect }));
+                plan.effects
+                    .extend(task_answer_effect(agent, event, ended).map(|effect| PlannedEffect { position, effect }));
             }
             // A queued task waits for nothing but its turn.
             about::Task::Started(_) => {}
@@ -92,66 +94,66 @@ pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<Planned> {
 }
 
 #[derive(Default)]
-struct Plan {
+struct EffectPlan {
     position: usize,
-    kinds: BTreeMap<Uuid, Kind>,
-    effects: Vec<Planned>,
+    kinds: BTreeMap<Uuid, TriggerKind>,
+    effects: Vec<PlannedEffect>,
 }
 
-impl Plan {
-    fn scheduled(&mut self, task: &Task) {
+impl EffectPlan {
+    fn schedule_task(&mut self, task: &Task) {
         let Ok(id) = Uuid::parse_str(&task.task_id) else { return };
         if task.kind_word() == TaskKind::Queued {
             // Unless it has a time before which it does not even wait for that.
             if task.next_at.is_empty() {
-                self.kinds.insert(id, Kind::Inside);
+                self.kinds.insert(id, TriggerKind::Inside);
                 return;
             }
-            self.kinds.insert(id, Kind::Time);
+            self.kinds.insert(id, TriggerKind::Time);
             self.arm(id, task.occurrence, &task.next_at);
             return;
         }
         if task.kind_word() != TaskKind::Hook {
-            self.kinds.insert(id, Kind::Time);
+            self.kinds.insert(id, TriggerKind::Time);
             self.arm(id, task.occurrence, &task.next_at);
             return;
         }
-        let Some(trigger) = outside(&task.trigger) else {
-            self.kinds.insert(id, Kind::Inside);
+        let Some(trigger) = outside_event(&task.trigger) else {
+            self.kinds.insert(id, TriggerKind::Inside);
             return;
         };
-        self.kinds.insert(id, Kind::Outside);
-        self.add(Effect::Register { task: id, trigger, state: State::Active });
+        self.kinds.insert(id, TriggerKind::Outside);
+        self.add(Effect::Register { task: id, trigger, state: HookState::Active });
     }
 
-    fn fired(&mut self, fired: &TaskFired) {
+    fn rearm_fired(&mut self, fired: &TaskFired) {
         let Ok(id) = Uuid::parse_str(&fired.task_id) else { return };
         if fired.occurrence > 0 {
-            self.kinds.insert(id, Kind::Time);
+            self.kinds.insert(id, TriggerKind::Time);
             self.arm(id, fired.occurrence.saturating_add(1), &fired.next_at);
         }
     }
 
-    fn changed(&mut self, changed: &TaskChanged) {
+    fn apply_change(&mut self, changed: &TaskChanged) {
         let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
-        let Some(state) = state(&changed.status_word()).filter(|_| !changed.first) else { return };
+        let Some(state) = registration_state(&changed.status_word()).filter(|_| !changed.first) else { return };
         if changed.occurrence > 0 {
-            self.kinds.insert(id, Kind::Time);
+            self.kinds.insert(id, TriggerKind::Time);
         }
         let kind = self.kinds.get(&id).copied();
-        if matches!(kind, None | Some(Kind::Time)) {
+        if matches!(kind, None | Some(TriggerKind::Time)) {
             match state {
-                State::Active => self.arm(id, changed.occurrence, &changed.next_at),
-                State::Paused | State::Ended => self.add(Effect::Disarm { task: id }),
+                HookState::Active => self.arm(id, changed.occurrence, &changed.next_at),
+                HookState::Paused | HookState::Ended => self.add(Effect::Disarm { task: id }),
             }
         }
-        if matches!(kind, None | Some(Kind::Outside)) {
+        if matches!(kind, None | Some(TriggerKind::Outside)) {
             self.add(Effect::Register { task: id, trigger: String::new(), state });
         }
     }
 
     /// When an answer is late, the action that asked for it is due.
-    fn deadline(&mut self, event: &DecidedEvent, ask: &Ask) {
+    fn arm_deadline(&mut self, event: &DecidedEvent, ask: &Ask) {
         if let Ok(action) = Uuid::parse_str(&event.event_id) {
             self.arm(action, 1, &ask.due_at);
         }
@@ -164,11 +166,11 @@ impl Plan {
     }
 
     fn add(&mut self, effect: Effect) {
-        self.effects.push(Planned { position: self.position, effect });
+        self.effects.push(PlannedEffect { position: self.position, effect });
     }
 }
 
-fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
+fn request_effect(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
     let Ask { kind, user, title, text, path, outside, model_calls, .. } = ask.clone();
     // Of anything but a call, it is the asker's own tool that asks.
     let is_call = ask.kind_word() == RequestKind::Call;
@@ -197,13 +199,13 @@ fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
         decided,
         model_calls,
     };
-    Some(Effect::Ask(told(ids::derived(action, "request"), &ask.agent, event, request)?))
+    Some(Effect::Ask(peer_message(ids::derive(action, "request"), &ask.agent, event, request)?))
 }
 
-fn answered(from: &Name, event: &DecidedEvent, ended: &TaskEnded) -> Option<Effect> {
+fn task_answer_effect(from: &Name, event: &DecidedEvent, ended: &TaskEnded) -> Option<Effect> {
     let TaskEnded { status, result, reason, answer, .. } = ended.clone();
     let TaskAnswer { agent, request_id, spent, outside, model_calls_left } = answer?;
-    let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
+    let id = ids::derive(Uuid::parse_str(&request_id).ok()?, "answer");
     let from = from.to_string();
     let body = AgentAnswer {
         request_id,
@@ -216,36 +218,38 @@ fn answered(from: &Name, event: &DecidedEvent, ended: &TaskEnded) -> Option<Effe
         model_calls_left,
         ..AgentAnswer::default()
     };
-    Some(Effect::Answer(told(id, &agent, event, body)?))
+    Some(Effect::Answer(peer_message(id, &agent, event, body)?))
 }
 
 /// As the end of a task, so that whatever is asked for has one answer.
-fn answered_request(from: &Name, event: &DecidedEvent, answered: &AgentAnswered) -> Option<Effect> {
+fn request_answer_effect(from: &Name, event: &DecidedEvent, answered: &AgentAnswered) -> Option<Effect> {
     let AgentAnswered { kind, status, result, reason, error, answer } = answered.clone();
     let TaskAnswer { agent, request_id, spent, outside, model_calls_left } = answer?;
-    let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
+    let id = ids::derive(Uuid::parse_str(&request_id).ok()?, "answer");
     let from = from.to_string();
     let body = AgentAnswer { request_id, from, status, result, reason, outside, spent, error, kind, model_calls_left };
-    Some(Effect::Answer(told(id, &agent, event, body)?))
+    Some(Effect::Answer(peer_message(id, &agent, event, body)?))
 }
 
-fn told<T>(id: Uuid, agent: &str, event: &DecidedEvent, body: T) -> Option<Told<T>> {
+fn peer_message<T>(id: Uuid, agent: &str, event: &DecidedEvent, body: T) -> Option<PeerMessage<T>> {
     let correlation = Uuid::parse_str(&event.correlation_id).ok()?;
-    Some(Told { id, agent: Name::parse(agent).ok()?, correlation, body })
+    Some(PeerMessage { id, agent: Name::parse(agent).ok()?, correlation, body })
 }
 
-fn state(status: &TaskStatus) -> Option<State> {
+fn registration_state(status: &TaskStatus) -> Option<HookState> {
     match status {
-        TaskStatus::Pending | TaskStatus::Active => Some(State::Active),
-        TaskStatus::Paused => Some(State::Paused),
-        TaskStatus::Completed | TaskStatus::Canceled | TaskStatus::Archived | TaskStatus::Failed => Some(State::Ended),
+        TaskStatus::Pending | TaskStatus::Active => Some(HookState::Active),
+        TaskStatus::Paused => Some(HookState::Paused),
+        TaskStatus::Completed | TaskStatus::Canceled | TaskStatus::Archived | TaskStatus::Failed => {
+            Some(HookState::Ended)
+        }
         TaskStatus::InProgress | TaskStatus::Unknown(_) => None,
     }
 }
 
 /// The `<source>.<verb>` that a hook waits for, if another system can say it: the name of a tool has the same form, and
 /// nobody here knows tools. The agent itself is told of its mails.
-fn outside(trigger: &str) -> Option<String> {
+fn outside_event(trigger: &str) -> Option<String> {
     let event = trigger.strip_prefix("post:").filter(|event| *event != "email.received")?;
     let (source, verb) = event.split_once('.')?;
     (Name::parse(source).is_ok() && Name::parse(verb).is_ok()).then(|| event.to_owned())
@@ -298,7 +302,7 @@ mod tests {
         Effect::Arm { task: TASK, occurrence, at: AT.parse().unwrap() }
     }
 
-    fn register(trigger: &str, state: State) -> Effect {
+    fn register(trigger: &str, state: HookState) -> Effect {
         Effect::Register { task: TASK, trigger: trigger.into(), state }
     }
 
@@ -313,14 +317,16 @@ mod tests {
 
     #[test]
     fn a_task_that_is_over_or_rests_has_no_timer_and_waits_for_nothing() {
-        for (status, state) in [("paused", State::Paused), ("canceled", State::Ended), ("failed", State::Ended)] {
+        for (status, state) in
+            [("paused", HookState::Paused), ("canceled", HookState::Ended), ("failed", HookState::Ended)]
+        {
             assert_eq!(of(vec![changed(status, "", 0)]), [Effect::Disarm { task: TASK }, register("", state)]);
         }
         // Of what kind the task is, is known here.
         assert_eq!(of(vec![fired("", 1), changed("completed", "", 0)]), [Effect::Disarm { task: TASK }]);
         assert_eq!(
             of(vec![hook("post:github.push"), changed("paused", "", 0)]),
-            [register("github.push", State::Active), register("", State::Paused)]
+            [register("github.push", HookState::Active), register("", HookState::Paused)]
         );
         assert_eq!(of(vec![hook("post:http.get"), changed("active", "", 0)]).len(), 2);
         assert_eq!(of(vec![hook("pre:email.send"), changed("canceled", "", 0)]), []);
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn only_what_another_system_can_say_is_registered() {
-        assert_eq!(of(vec![hook("post:git-hub_2.push")]), [register("git-hub_2.push", State::Active)]);
+        assert_eq!(of(vec![hook("post:git-hub_2.push")]), [register("git-hub_2.push", HookState::Active)]);
         for other in ["pre:github.push", "post:email.received", "post:push", "post:a.b.c", "post:A.b", "post:*.>", ""] {
             assert_eq!(of(vec![hook(other)]), [], "{other}");
         }

@@ -6,9 +6,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use kairo_completion::error::Refused;
+use kairo_completion::error::RefusedFeature;
 use kairo_mind::{
-    chat_completions::{Takes, to_wire},
+    chat_completions::{EndpointFeatures, to_wire_name},
     request::{Tool, short_digest},
 };
 use serde_json::{Map, Value};
@@ -40,12 +40,12 @@ impl Capabilities {
     }
 
     /// Returns the request format for this endpoint.
-    pub fn takes(&self) -> Takes {
-        Takes {
+    pub fn request_format(&self) -> EndpointFeatures {
+        EndpointFeatures {
             system_message: !self.refuses_system_message,
             parallel_calls: !self.refuses_parallel_calls,
             call_ids: !self.refuses_call_ids,
-            ..Takes::default()
+            ..EndpointFeatures::default()
         }
     }
 
@@ -56,31 +56,33 @@ impl Capabilities {
 
     /// Notes a feature refused in a request with these tools. Returns false if the request lacks it or it was left out
     /// already: the endpoint then means something else.
-    pub fn learn(&mut self, refused: &Refused, body: &Value, tools: &[Tool]) -> bool {
+    pub fn learn(&mut self, refused: &RefusedFeature, body: &Value, tools: &[Tool]) -> bool {
         let holds = |field: &str| body.get(field).is_some();
         match refused {
-            Refused::ResponseFormat => {
+            RefusedFeature::ResponseFormat => {
                 holds("response_format") && !std::mem::replace(&mut self.refuses_json_schema, true)
             }
-            Refused::StreamOptions => {
+            RefusedFeature::StreamOptions => {
                 holds("stream_options") && !std::mem::replace(&mut self.refuses_stream_options, true)
             }
-            Refused::MaxCompletionTokens => {
+            RefusedFeature::MaxCompletionTokens => {
                 holds("max_completion_tokens") && !std::mem::replace(&mut self.refuses_max_completion_tokens, true)
             }
-            Refused::ToolChoice => holds("tool_choice") && !std::mem::replace(&mut self.refuses_tool_choice, true),
-            Refused::Parts => !std::mem::replace(&mut self.refuses_parts, true),
-            Refused::SystemMessage => !std::mem::replace(&mut self.refuses_system_message, true),
-            Refused::ParallelCalls => !std::mem::replace(&mut self.refuses_parallel_calls, true),
-            Refused::CallIds => !std::mem::replace(&mut self.refuses_call_ids, true),
-            Refused::Tool(name) => {
-                self.leave_out(tools.iter().find(|tool| to_wire(&tool.name) == *name || *tool.name == **name))
+            RefusedFeature::ToolChoice => {
+                holds("tool_choice") && !std::mem::replace(&mut self.refuses_tool_choice, true)
             }
-            Refused::ToolAt(place) => {
-                let offered: Vec<&Tool> = tools.iter().filter(|tool| !self.leaves_out(tool)).collect();
-                self.leave_out(offered.get(*place).copied())
+            RefusedFeature::Parts => !std::mem::replace(&mut self.refuses_parts, true),
+            RefusedFeature::SystemMessage => !std::mem::replace(&mut self.refuses_system_message, true),
+            RefusedFeature::ParallelCalls => !std::mem::replace(&mut self.refuses_parallel_calls, true),
+            RefusedFeature::CallIds => !std::mem::replace(&mut self.refuses_call_ids, true),
+            RefusedFeature::Tool(name) => {
+                self.omit_tool(tools.iter().find(|tool| to_wire_name(&tool.name) == *name || *tool.name == **name))
             }
-            Refused::MessageField(field) => {
+            RefusedFeature::ToolAt(place) => {
+                let offered: Vec<&Tool> = tools.iter().filter(|tool| !self.omits_tool(tool)).collect();
+                self.omit_tool(offered.get(*place).copied())
+            }
+            RefusedFeature::MessageField(field) => {
                 if self.left_out_fields.len() >= REMEMBERED {
                     self.left_out_fields.clear();
                 }
@@ -94,11 +96,11 @@ impl Capabilities {
         self.left_out_tools.iter().map(|(name, _)| name.as_str())
     }
 
-    fn leaves_out(&self, tool: &Tool) -> bool {
+    fn omits_tool(&self, tool: &Tool) -> bool {
         self.left_out_tools.contains(&key(tool))
     }
 
-    fn leave_out(&mut self, tool: Option<&Tool>) -> bool {
+    fn omit_tool(&mut self, tool: Option<&Tool>) -> bool {
         let Some(tool) = tool else { return false };
         if self.left_out_tools.len() >= REMEMBERED {
             self.left_out_tools.clear();
@@ -130,7 +132,7 @@ impl Capabilities {
 
     fn adjust_tools(&self, body: &mut Map<String, Value>, tools: &[Tool]) {
         let left_out: BTreeSet<String> =
-            tools.iter().filter(|tool| self.leaves_out(tool)).map(|tool| to_wire(&tool.name)).collect();
+            tools.iter().filter(|tool| self.omits_tool(tool)).map(|tool| to_wire_name(&tool.name)).collect();
         let Some(offered) = body.get_mut("tools").and_then(Value::as_array_mut).filter(|_| !left_out.is_empty()) else {
             return;
         };
@@ -154,12 +156,12 @@ impl Capabilities {
 }
 
 fn key(tool: &Tool) -> (String, u64) {
-    (to_wire(&tool.name), short_digest(tool.schema.as_bytes()))
+    (to_wire_name(&tool.name), short_digest(tool.schema.as_bytes()))
 }
 
 /// Facts that a replica has learned about an endpoint.
 #[derive(Debug, Default)]
-pub struct Learned(Mutex<Lessons>);
+pub struct EndpointKnowledge(Mutex<Lessons>);
 
 #[derive(Debug, Default)]
 struct Lessons {
@@ -172,27 +174,27 @@ struct Lessons {
     too_large_for_minute: String,
 }
 
-impl Learned {
+impl EndpointKnowledge {
     pub fn capabilities(&self) -> Capabilities {
-        self.lessons().capabilities.clone()
+        self.lock().capabilities.clone()
     }
 
     /// An endpoint answered what was left of a request.
     pub fn keep(&self, capabilities: Capabilities) {
-        self.lessons().capabilities = capabilities;
+        self.lock().capabilities = capabilities;
     }
 
     /// Returns true if an answer to this request counts as complete without an end marker: if the previous one ended
     /// so, too, or no answer of this endpoint ever had a marker. A truncated answer is requested again, and then marks
     /// its end.
     pub fn takes_unmarked_end(&self, request_digest: &str) -> bool {
-        let lessons = self.lessons();
+        let lessons = self.lock();
         lessons.unmarked.contains(request_digest) || !lessons.marks_ends && !lessons.unmarked.is_empty()
     }
 
     /// Notes whether an answer to this request marked its end.
     pub fn note_end(&self, request_digest: &str, is_marked: bool) {
-        let mut lessons = self.lessons();
+        let mut lessons = self.lock();
         if is_marked {
             lessons.marks_ends = true;
             lessons.unmarked.remove(request_digest);
@@ -206,12 +208,12 @@ impl Learned {
 
     /// Returns true if this request was also the last one that was too large for a minute.
     pub fn is_too_large_again(&self, request_digest: &str) -> bool {
-        let mut lessons = self.lessons();
+        let mut lessons = self.lock();
         let before = std::mem::replace(&mut lessons.too_large_for_minute, request_digest.to_owned());
         before == request_digest
     }
 
-    fn lessons(&self) -> MutexGuard<'_, Lessons> {
+    fn lock(&self) -> MutexGuard<'_, Lessons> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -244,25 +246,25 @@ mod tests {
         });
         let mut capabilities = Capabilities::default();
         for refused in [
-            Refused::ResponseFormat,
-            Refused::StreamOptions,
-            Refused::MaxCompletionTokens,
-            Refused::ToolChoice,
-            Refused::Parts,
-            Refused::SystemMessage,
-            Refused::ParallelCalls,
-            Refused::CallIds,
-            Refused::Tool("a__b".into()),
+            RefusedFeature::ResponseFormat,
+            RefusedFeature::StreamOptions,
+            RefusedFeature::MaxCompletionTokens,
+            RefusedFeature::ToolChoice,
+            RefusedFeature::Parts,
+            RefusedFeature::SystemMessage,
+            RefusedFeature::ParallelCalls,
+            RefusedFeature::CallIds,
+            RefusedFeature::Tool("a__b".into()),
             // Of those that are left.
-            Refused::ToolAt(1),
-            Refused::MessageField("reasoning_content".into()),
-            Refused::MessageField("extra_content".into()),
+            RefusedFeature::ToolAt(1),
+            RefusedFeature::MessageField("reasoning_content".into()),
+            RefusedFeature::MessageField("extra_content".into()),
         ] {
             assert!(capabilities.learn(&refused, &body, &tools), "{refused:?}");
-            let is_place = matches!(refused, Refused::ToolAt(_));
+            let is_place = matches!(refused, RefusedFeature::ToolAt(_));
             assert!(is_place || !capabilities.learn(&refused, &body, &tools), "{refused:?} again");
         }
-        for refused in [Refused::Tool("x".into()), Refused::ToolAt(7)] {
+        for refused in [RefusedFeature::Tool("x".into()), RefusedFeature::ToolAt(7)] {
             assert!(!capabilities.learn(&refused, &body, &tools), "{refused:?}");
         }
         let mut sent = body;
@@ -274,19 +276,19 @@ mod tests {
         });
         assert_eq!(sent, expected);
         assert!(!capabilities.takes_parts() && !capabilities.takes_all());
-        let Takes { system_message, parallel_calls, call_ids, .. } = capabilities.takes();
+        let EndpointFeatures { system_message, parallel_calls, call_ids, .. } = capabilities.request_format();
         assert_eq!((system_message, parallel_calls, call_ids), (false, false, false));
         let changed = [tool("a.b", r#"{"type":"object"}"#)];
         let mut sent = json!({ "tools": [offered("a__b")] });
         capabilities.adjust(&mut sent, &changed);
         assert_eq!(sent["tools"], json!([offered("a__b")]));
         let none = json!({ "messages": [] });
-        assert!(!Capabilities::default().learn(&Refused::ResponseFormat, &none, &[]), "it was not sent");
+        assert!(!Capabilities::default().learn(&RefusedFeature::ResponseFormat, &none, &[]), "it was not sent");
     }
 
     #[test]
     fn an_end_without_a_mark_is_believed_the_second_time() {
-        let learned = Learned::default();
+        let learned = EndpointKnowledge::default();
         assert!(!learned.takes_unmarked_end("a"));
         learned.note_end("a", false);
         assert!(learned.takes_unmarked_end("a") && learned.takes_unmarked_end("b"), "it never marks its ends");

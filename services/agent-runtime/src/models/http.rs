@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::HttpRequestFactory};
 use jiff::Timestamp;
-use kairo_completion::error::{ErrorKind, ModelError, of_http};
+use kairo_completion::error::{ErrorKind, ModelError, from_http};
 use reqwest::Response;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,17 +43,17 @@ pub async fn post(
 /// Builds the error of a request that got no response.
 fn failure(error: &OpenAIError) -> ModelError {
     match error {
-        OpenAIError::Reqwest(cause) if cause.is_timeout() => ModelError::new(ErrorKind::Timeout, reason(cause)),
+        OpenAIError::Reqwest(cause) if cause.is_timeout() => ModelError::new(ErrorKind::Timeout, root_cause(cause)),
         OpenAIError::Reqwest(cause) if cause.is_builder() || cause.is_redirect() => {
-            ModelError::new(ErrorKind::Refused, reason(cause))
+            ModelError::new(ErrorKind::Refused, root_cause(cause))
         }
-        OpenAIError::Reqwest(cause) => ModelError::new(ErrorKind::Unavailable, reason(cause)),
+        OpenAIError::Reqwest(cause) => ModelError::new(ErrorKind::Unavailable, root_cause(cause)),
         other => ModelError::new(ErrorKind::Refused, other.to_string()),
     }
 }
 
 /// Reads the error from a response that is not a success.
-pub async fn error_of(mut response: Response) -> ModelError {
+pub async fn read_error(mut response: Response) -> ModelError {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let mut body = Vec::new();
@@ -67,11 +67,11 @@ pub async fn error_of(mut response: Response) -> ModelError {
         }
     }
     let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    of_http(status, headers, &body, Some(Timestamp::now()))
+    from_http(status, headers, &body, Some(Timestamp::now()))
 }
 
 /// The innermost cause, which says more than "error sending request".
-pub fn reason(error: &dyn std::error::Error) -> String {
+pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

@@ -2,29 +2,29 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_core::media;
-use kairo_mind::chat_completions::Shown;
+use kairo_mind::chat_completions::ShownPart;
 use kairo_proto::v1::Part;
 use kairo_proto::words::Modality;
 
 use crate::config::ModelConfig;
 
 /// A part that is shown.
-pub fn data(media_type: String, bytes: &[u8]) -> Shown {
-    Shown::Data { media_type, base64: STANDARD.encode(bytes) }
+pub fn encode_shown(media_type: String, bytes: &[u8]) -> ShownPart {
+    ShownPart::Data { media_type, base64: STANDARD.encode(bytes) }
 }
 
 /// Returns each part with the reason why it is not shown; none for those that are. The newest come first: if not all
 /// fit, the oldest are only mentioned.
-pub fn chosen<'p>(
+pub fn choose_shown<'p>(
     parts: impl DoubleEndedIterator<Item = &'p Part>,
     config: &ModelConfig,
 ) -> Vec<(&'p Part, Option<&'static str>)> {
     let (mut count, mut bytes) = (0, 0_u64);
     let why_not = |part: &'p Part| {
-        let taken = match Modality::from(media::kind(part)) {
+        let taken = match Modality::from(media::kind_of(part)) {
             Modality::Image => config.images,
             Modality::Audio => config.audio,
-            _ => config.video && media::kind(part) == media::VIDEO,
+            _ => config.video && media::kind_of(part) == media::VIDEO,
         };
         if !taken {
             return (part, Some("you are not shown such"));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     fn shown(parts: &[Part], config: &ModelConfig) -> Vec<bool> {
-        chosen(parts.iter(), config).into_iter().map(|(_, why_not)| why_not.is_none()).collect()
+        choose_shown(parts.iter(), config).into_iter().map(|(_, why_not)| why_not.is_none()).collect()
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
         // One that would fit again is not shown behind one that does not: what is missing is what is old.
         assert_eq!(shown(&parts, &config(9, 7)), [false, false, true, true]);
         assert_eq!(shown(&parts, &config(0, 99)), [false, false, false, false]);
-        assert_eq!(bytes(&chosen(parts.iter(), &config(9, 7))), 6);
+        assert_eq!(bytes(&choose_shown(parts.iter(), &config(9, 7))), 6);
     }
 
     #[test]

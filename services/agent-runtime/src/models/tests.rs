@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_mind::request::{Message, ModelRequest, Tool};
+use kairo_mind::request::{ModelRequest, PromptMessage, Tool};
 use kairo_proto::v1::Completion;
 use serde_json::{Value, json};
 use tokio::{
@@ -14,8 +14,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Answers, MESSAGE_CHARS, Models, NoParts};
-use crate::{config::ModelsConfig, received::Received};
+use super::{EmptyPartStore, MESSAGE_CHARS, ModelClient, Models};
+use crate::{answer_progress::ProgressHandle, config::ModelsConfig};
 
 /// One step of the test endpoint's response.
 #[derive(Clone, Debug)]
@@ -112,12 +112,12 @@ fn refusal(message: &str) -> Vec<Step> {
 
 fn models(heavy: Value) -> Models {
     let config: ModelsConfig = serde_json::from_value(json!({ "heavy": heavy })).unwrap();
-    Models::new(&config, Arc::new(NoParts), 1024)
+    Models::new(&config, Arc::new(EmptyPartStore), 1024)
 }
 
 async fn ask(models: &Models) -> Completion {
-    let request = ModelRequest::with("heavy", vec![Message::said("hello")]);
-    models.complete(&request, &Received::default(), None).await
+    let request = ModelRequest::from_messages("heavy", vec![PromptMessage::user("hello")]);
+    models.complete(&request, &ProgressHandle::default(), None).await
 }
 
 fn kind(completion: &Completion) -> &str {
@@ -247,9 +247,9 @@ async fn what_an_endpoint_refuses_is_left_out_at_once_and_remembered() {
         acts_outside: false,
     };
     let tools = vec![tool("odd.list"), tool("tools.now")];
-    let request = ModelRequest { tools, ..ModelRequest::with("heavy", vec![Message::said("hello")]) };
-    assert_eq!(models.complete(&request, &Received::default(), None).await.text, "All.");
-    assert_eq!(models.complete(&request, &Received::default(), None).await.text, "Again.");
+    let request = ModelRequest { tools, ..ModelRequest::from_messages("heavy", vec![PromptMessage::user("hello")]) };
+    assert_eq!(models.complete(&request, &ProgressHandle::default(), None).await.text, "All.");
+    assert_eq!(models.complete(&request, &ProgressHandle::default(), None).await.text, "Again.");
     let requests = endpoint.requests();
     assert!(requests[0].get("stream_options").is_some() && requests[1].get("stream_options").is_none());
     for sent in &requests[3..] {

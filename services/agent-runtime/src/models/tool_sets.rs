@@ -29,11 +29,11 @@ pub struct ToolSet {
 
 /// Those offered lately, the latest first.
 #[derive(Debug, Default)]
-pub struct ToolSets(Mutex<VecDeque<Arc<ToolSet>>>);
+pub struct ToolSetCache(Mutex<VecDeque<Arc<ToolSet>>>);
 
-impl ToolSets {
+impl ToolSetCache {
     /// These tools, as they were written before if they were.
-    pub fn of(&self, tools: &[Tool]) -> Arc<ToolSet> {
+    pub fn get_or_encode(&self, tools: &[Tool]) -> Arc<ToolSet> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.iter().position(|tool_set| tool_set.tools == tools)
             && let Some(tool_set) = known.remove(at)
@@ -41,13 +41,13 @@ impl ToolSets {
             known.push_front(tool_set.clone());
             return tool_set;
         }
-        let canonical = written(tools);
+        let canonical = to_raw_json(tools);
         let digest = short_digest(canonical.get().as_bytes());
         let tool_set = Arc::new(ToolSet {
             tools: tools.to_vec(),
             canonical,
             digest,
-            wire: written(&chat_completions::tools(tools)),
+            wire: to_raw_json(&chat_completions::wire_tools(tools)),
         });
         known.push_front(tool_set.clone());
         known.truncate(REMEMBERED);
@@ -56,7 +56,7 @@ impl ToolSets {
 }
 
 /// Strings and lists of them are always JSON.
-fn written(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
+fn to_raw_json(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
@@ -77,19 +77,20 @@ mod tests {
 
     #[test]
     fn tools_are_written_once_and_told_apart_by_all_they_say() {
-        let sets = ToolSets::default();
+        let sets = ToolSetCache::default();
         let one = [tool("a.b".into(), "{}")];
-        let first = sets.of(&one);
+        let first = sets.get_or_encode(&one);
         assert_eq!(
             first.wire.get(),
             r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{"properties":{},"type":"object"}}}]"#
         );
         assert_eq!(first.canonical.get(), serde_json::to_string(&one).unwrap());
-        let other = sets.of(&[tool("a.b".into(), r#"{"type":"object","properties":{"c":{"type":"string"}}}"#)]);
+        let other =
+            sets.get_or_encode(&[tool("a.b".into(), r#"{"type":"object","properties":{"c":{"type":"string"}}}"#)]);
         assert_ne!(first.wire.get(), other.wire.get());
-        assert!(Arc::ptr_eq(&first, &sets.of(&one)));
-        (0..REMEMBERED).for_each(|number| drop(sets.of(&[tool(number.to_string(), "{}")])));
-        assert!(!Arc::ptr_eq(&first, &sets.of(&one)));
+        assert!(Arc::ptr_eq(&first, &sets.get_or_encode(&one)));
+        (0..REMEMBERED).for_each(|number| drop(sets.get_or_encode(&[tool(number.to_string(), "{}")])));
+        assert!(!Arc::ptr_eq(&first, &sets.get_or_encode(&one)));
         assert_eq!(sets.0.lock().unwrap().len(), REMEMBERED);
     }
 }

@@ -52,7 +52,7 @@ impl Agents {
     }
 
     /// Lets those rest that have nothing to do. What was just written down is.
-    pub fn settle(&mut self) {
+    pub fn rest_idle(&mut self) {
         for (agent, mut resident) in self.awake.extract_if(.., |_, resident| resident.is_idle()) {
             resident.shrink();
             self.order.insert((resident.touched, agent.clone()));
@@ -61,7 +61,7 @@ impl Agents {
     }
 
     /// Forgets the one that rests longest.
-    pub fn forget(&mut self) -> Option<Resident> {
+    pub fn evict(&mut self) -> Option<Resident> {
         let (_, agent) = self.order.pop_first()?;
         self.resting.remove(&agent)
     }
@@ -85,11 +85,11 @@ mod tests {
             resident.touched = start + Duration::from_secs(seconds);
             agents.insert(resident);
         }
-        agents.settle();
+        agents.rest_idle();
         assert_eq!(agents.awake().map(|resident| resident.name.as_str()).collect::<Vec<_>>(), ["new"]);
         agents.get_mut(&name("bob")).unwrap().dirty = true;
-        agents.settle();
-        let forgotten: Vec<String> = std::iter::from_fn(|| agents.forget()).map(|it| it.name.to_string()).collect();
+        agents.rest_idle();
+        let forgotten: Vec<String> = std::iter::from_fn(|| agents.evict()).map(|it| it.name.to_string()).collect();
         assert_eq!(forgotten, ["eve", "ann"]);
         assert!(agents.has(&name("bob")) && agents.get_awake(&name("bob")).is_some() && !agents.has(&name("ann")));
         assert_eq!(agents.all().count(), 2);

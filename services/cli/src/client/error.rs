@@ -16,7 +16,7 @@ pub enum ClientError {
 
     #[error(
         "no answer from the gateway at {url} ({}): start Kairo with ./scripts/up, or name a running gateway with --url or KAIRO_URL",
-        innermost(source)
+        root_cause(source)
     )]
     Unreachable {
         url: String,
@@ -54,7 +54,7 @@ pub struct WrongField {
 
 impl Problem {
     /// Reads the problem details of a refusal; without any, the title is the status.
-    pub(super) fn read(status: StatusCode, body: &[u8]) -> Self {
+    pub(super) fn from_response(status: StatusCode, body: &[u8]) -> Self {
         let problem: Self = serde_json::from_slice(body).unwrap_or_default();
         if problem.title.is_empty() && problem.detail.is_empty() {
             return Self { title: status.to_string(), ..problem };
@@ -80,7 +80,7 @@ impl fmt::Display for Problem {
 }
 
 /// Returns the root cause, which HTTP libraries wrap in descriptions of their own.
-fn innermost(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -99,18 +99,19 @@ mod tests {
     fn a_problem_names_every_wrong_field() {
         let body = br#"{"type": "urn:x", "title": "invalid request", "status": 400, "detail": "correct these fields: user",
             "errors": [{"field": "user", "expected": "a name", "found": "Ann"}, {"field": "text", "expected": "words"}]}"#;
-        let problem = Problem::read(StatusCode::BAD_REQUEST, body);
+        let problem = Problem::from_response(StatusCode::BAD_REQUEST, body);
         assert_eq!(problem.to_string(), "invalid request: user: expected a name, found \"Ann\"; text: expected words");
     }
 
     #[test]
     fn a_problem_without_fields_says_its_detail() {
-        let problem = Problem::read(StatusCode::NOT_FOUND, br#"{"title": "unknown path", "detail": "GET / lists"}"#);
+        let problem =
+            Problem::from_response(StatusCode::NOT_FOUND, br#"{"title": "unknown path", "detail": "GET / lists"}"#);
         assert_eq!(problem.to_string(), "unknown path: GET / lists");
     }
 
     #[test]
     fn a_refusal_without_details_says_its_status() {
-        assert_eq!(Problem::read(StatusCode::BAD_GATEWAY, b"<html>").to_string(), "502 Bad Gateway");
+        assert_eq!(Problem::from_response(StatusCode::BAD_GATEWAY, b"<html>").to_string(), "502 Bad Gateway");
     }
 }

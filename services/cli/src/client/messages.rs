@@ -47,7 +47,7 @@ pub struct StoredObject {
 
 /// A message is in the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Accepted {
+pub struct AcceptedMessage {
     pub message_id: String,
     pub event_id: Uuid,
     pub sequence: u64,
@@ -128,7 +128,7 @@ pub struct NewSubmodule {
 
 /// A verdict or an order is in the log.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Ordered {
+pub struct AcceptedOrder {
     pub event_id: Uuid,
     pub sequence: u64,
     /// The correlation id of all events that follow from it.

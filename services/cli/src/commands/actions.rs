@@ -9,17 +9,17 @@ use kairo_proto::v1::{ActionRow, ListActionsResponse, ListApprovalsResponse};
 use kairo_proto::words;
 
 use super::{
-    Session,
-    id::{IdPrefix, short},
+    GatewaySession,
+    id_prefix::{IdPrefix, short_id},
     name,
-    orders::{Manner, STATUS},
+    orders::{OrderOptions, STATUS},
 };
 use crate::{
     Error,
     client::{NewApproval, NewCommand},
+    durations,
     event_lines::printable,
-    lapse,
-    order::Awaited,
+    order::AwaitedEvent,
     rows,
     table::table,
     terminal,
@@ -37,9 +37,9 @@ const LISTED: u32 = 1_000;
 /// Show what agents have asked for that has no result yet, or is in doubt; resolve or cancel it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct ActionsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ActionsCommand>,
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -49,31 +49,31 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ActionsCommand {
     /// Say whether an action in doubt happened, so that its agent can go on
     #[command(after_help = STATUS)]
-    Resolve(Resolve),
+    Resolve(ActionResolveArgs),
     /// Stop an action in flight
     #[command(after_help = STATUS)]
-    Cancel(Cancel),
+    Cancel(ActionCancelArgs),
 }
 
 #[derive(Debug, Args)]
-struct Resolve {
+struct ActionResolveArgs {
     #[command(flatten)]
-    action: Chosen,
+    action: ActionSelector,
     #[command(flatten)]
-    verdict: Verdict,
+    verdict: VerdictOptions,
     /// Note to the agent about it
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    manner: Manner,
+    manner: OrderOptions,
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct Verdict {
+struct VerdictOptions {
     /// It did happen
     #[arg(long)]
     happened: bool,
@@ -83,15 +83,15 @@ struct Verdict {
 }
 
 #[derive(Debug, Args)]
-struct Cancel {
+struct ActionCancelArgs {
     #[command(flatten)]
-    action: Chosen,
+    action: ActionSelector,
     #[command(flatten)]
-    manner: Manner,
+    manner: OrderOptions,
 }
 
 #[derive(Debug, Args)]
-struct Chosen {
+struct ActionSelector {
     /// The action, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
@@ -100,43 +100,43 @@ struct Chosen {
     agent: Option<Name>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ActionsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None => list(arguments.agent, arguments.in_doubt, session).await,
-        Some(Command::Resolve(resolve)) => {
-            let (agent, action_id) = find(&resolve.action, session).await?;
+        None => list_actions(arguments.agent, arguments.in_doubt, session).await,
+        Some(ActionsCommand::Resolve(resolve)) => {
+            let (agent, action_id) = find_action(&resolve.action, session).await?;
             let verdict =
                 if resolve.verdict.happened { words::Verdict::Happened } else { words::Verdict::DidNotHappen }.text();
             let user = resolve.manner.user.to_string();
             let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
-            resolve.manner.give("v1/approvals", &approval, &approval.agent, Awaited::Words, session).await
+            resolve.manner.post_and_wait("v1/approvals", &approval, &approval.agent, AwaitedEvent::Words, session).await
         }
-        Some(Command::Cancel(Cancel { action, manner })) => {
-            let (agent, action_id) = find(&action, session).await?;
+        Some(ActionsCommand::Cancel(ActionCancelArgs { action, manner })) => {
+            let (agent, action_id) = find_action(&action, session).await?;
             let (user, command) = (manner.user.to_string(), words::OrderedCommand::Cancel.text());
             let action_id = Some(action_id);
-            manner.command(&NewCommand { user, agent, command, action_id, ..NewCommand::default() }, session).await
+            manner.send_command(&NewCommand { user, agent, command, action_id, ..NewCommand::default() }, session).await
         }
     }
 }
 
-async fn list(agent: Option<Name>, in_doubt: bool, session: &Session) -> Result<ExitCode, Error> {
+async fn list_actions(agent: Option<Name>, in_doubt: bool, session: &GatewaySession) -> Result<ExitCode, Error> {
     let mut query = vec![("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(in_doubt.then(|| ("in_doubt", true.to_string())));
-    if let Some(ListActionsResponse { actions, .. }) = session.ask("v1/actions", &query).await? {
+    if let Some(ListActionsResponse { actions, .. }) = session.get_or_print_json("v1/actions", &query).await? {
         if actions.is_empty() && !in_doubt {
             terminal::line("no action is in flight or in doubt; see kairo processes for what runs in the background")?;
             return Ok(ExitCode::SUCCESS);
         }
-        lines(&actions, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
+        format_actions(&actions, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The action that is meant, and whose it is.
-async fn find(chosen: &Chosen, session: &Session) -> Result<(String, String), Error> {
-    if let (Some(agent), Some(id)) = (&chosen.agent, chosen.id.whole()) {
+async fn find_action(chosen: &ActionSelector, session: &GatewaySession) -> Result<(String, String), Error> {
+    if let (Some(agent), Some(id)) = (&chosen.agent, chosen.id.full_id()) {
         return Ok((agent.to_string(), id));
     }
     let mut query = vec![("limit", LISTED.to_string())];
@@ -146,18 +146,18 @@ async fn find(chosen: &Chosen, session: &Session) -> Result<(String, String), Er
     let ListApprovalsResponse { approvals, .. } = session.client.get("v1/approvals", &query).await?;
     let actions = actions.into_iter().map(|action| (action.agent, action.action_id));
     let known = actions.chain(approvals.into_iter().map(|waiting| (waiting.agent, waiting.action_id)));
-    chosen.id.find(known, |(_, id)| id.as_str(), "action", "kairo actions")
+    chosen.id.find_unique(known, |(_, id)| id.as_str(), "action", "kairo actions")
 }
 
-fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
+fn format_actions(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
     let rows = actions.iter().map(|action| {
         [
             action.agent.clone(),
             printable(&action.tool),
-            status(action).to_owned(),
-            rows::took(action.decided_at, None, now).unwrap_or_default(),
-            progress(action),
-            short(&action.action_id),
+            action_status(action).to_owned(),
+            rows::format_elapsed(action.decided_at, None, now).unwrap_or_default(),
+            action_progress(action),
+            short_id(&action.action_id),
             printable(rows::text(action.arguments.as_ref())),
         ]
     });
@@ -165,7 +165,7 @@ fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
     let open = actions
         .iter()
         .filter(|action| action.status == words::ActionStatus::InDoubt.as_str() && action.verdict.is_none());
-    let open: Vec<String> = open.map(|action| short(&action.action_id)).collect();
+    let open: Vec<String> = open.map(|action| short_id(&action.action_id)).collect();
     if !open.is_empty() {
         let advice = ["", "Nobody knows whether an action in doubt happened: its runner is gone. Find out, and say:"];
         lines.extend(advice.map(str::to_owned));
@@ -176,7 +176,7 @@ fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
     lines
 }
 
-fn status(action: &ActionRow) -> &str {
+fn action_status(action: &ActionRow) -> &str {
     match (&action.verdict, action.cancel_requested_at) {
         (Some(verdict), _) => verdict,
         (None, Some(_)) if action.status != words::ActionStatus::InDoubt.as_str() => "stopping",
@@ -184,13 +184,13 @@ fn status(action: &ActionRow) -> &str {
     }
 }
 
-fn progress(action: &ActionRow) -> String {
+fn action_progress(action: &ActionRow) -> String {
     if let Some(by) = &action.resolved_by {
         let entered = action.resolution_entered_by.as_ref().map(|who| format!(" ({who})")).unwrap_or_default();
         let note = action.resolution_note.as_deref().unwrap_or_default();
         return printable(format!("said {by}{entered} {note}").trim_end());
     }
-    lapse::progress(action.fraction, action.progress_message.as_deref().unwrap_or_default())
+    durations::format_progress(action.fraction, action.progress_message.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
             json!({"verdict": "happened", "resolved_by": "ann", "resolution_note": "seen",
                 "resolution_entered_by": "api_key:k7"}),
         );
-        let text = lines(&[running, doubt, resolved], now).join("\n");
+        let text = format_actions(&[running, doubt, resolved], now).join("\n");
         for part in [
             "mail.send  running   2m 5s  42% twoof five ",
             "mail.send  in_doubt  2m 5s",
@@ -233,6 +233,9 @@ mod tests {
 
     #[test]
     fn what_was_asked_to_end_says_so() {
-        assert_eq!(status(&action("running", json!({"cancel_requested_at": "2026-01-01T00:01:00Z"}))), "stopping");
+        assert_eq!(
+            action_status(&action("running", json!({"cancel_requested_at": "2026-01-01T00:01:00Z"}))),
+            "stopping"
+        );
     }
 }

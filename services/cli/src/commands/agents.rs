@@ -9,16 +9,17 @@ use std::{
 
 use clap::{Args, Subcommand};
 use jiff::{Timestamp, tz::TimeZone};
-use kairo_core::{commands::is_value, ids::Name};
+use kairo_core::{commands::is_command_name, ids::Name};
 use kairo_proto::v1::{AgentProfile, AgentRow, GetAgentResponse, ListAgentsResponse};
 use serde_json::Value;
 
-use super::{Session, caps::CapOptions, name, task_bounds::TaskBoundOptions};
+use super::{GatewaySession, caps::CapOptions, name, task_bounds::TaskBoundOptions};
 use crate::{
     Error,
     client::{NewSubmodule, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
+    default_tools,
     event_lines::printable,
-    few_tools, rows,
+    rows,
     steps::one_line,
     table::table,
     terminal,
@@ -39,13 +40,13 @@ Examples:
 /// List the agents, show one, or define one
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct AgentsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<AgentsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AgentsCommand {
     /// Every agent; this is also what no subcommand does
     List,
     /// Show an agent: what it is for, what it has to do, and when it runs next
@@ -55,11 +56,11 @@ enum Command {
         agent: Name,
     },
     /// Create an agent, or change what it is made from
-    Define(Box<Define>),
+    Define(Box<AgentDefineArgs>),
 }
 
 #[derive(Debug, Args)]
-struct Define {
+struct AgentDefineArgs {
     /// The agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -145,20 +146,20 @@ struct Define {
     #[arg(long = "perceive", value_name = "TOOL[:JSON]", value_parser = perception)]
     environment: Vec<ProfilePerception>,
     #[command(flatten)]
-    voices: VoiceOptions,
+    voices: SubmoduleOptions,
     #[command(flatten)]
     caps: CapOptions,
 }
 
 /// Submodules, and what of a thread is shown when it is thought about.
 #[derive(Debug, Args)]
-struct VoiceOptions {
+struct SubmoduleOptions {
     /// A submodule: a voice that thinks along, by its name and prompt; can be repeated
     #[arg(long = "submodule", value_name = "NAME=PROMPT", value_parser = submodule)]
     submodules: Vec<NewSubmodule>,
     /// Submodules with all that can be said of them: a JSON list of objects with name, prompt, tier, hears, deadline_ms and
     /// wants_decisions
-    #[arg(long, value_name = "FILE", conflicts_with = "submodules")]
+    #[arg(long, value_name = "FILE", conflicts_with = "load_submodules")]
     submodules_file: Option<PathBuf>,
     /// A submodule of `--submodule` that is not shown what was decided; can be repeated, without it each is shown that
     #[arg(long, value_name = "NAME", conflicts_with = "submodules_file")]
@@ -174,17 +175,17 @@ struct VoiceOptions {
     history_window: Option<u32>,
 }
 
-impl VoiceOptions {
-    fn submodules(&self) -> Result<Vec<NewSubmodule>, Error> {
-        let Some(file) = &self.submodules_file else { return self.named() };
-        let text = read(file)?;
+impl SubmoduleOptions {
+    fn load_submodules(&self) -> Result<Vec<NewSubmodule>, Error> {
+        let Some(file) = &self.submodules_file else { return self.submodules_from_flags() };
+        let text = read_file_or_stdin(file)?;
         serde_json::from_str(&text).map_err(|error| Error::Advice(format!("{}: {error}", file.display())))
     }
 }
 
-impl VoiceOptions {
+impl SubmoduleOptions {
     /// Those that options name, each with whether it is shown what was decided.
-    fn named(&self) -> Result<Vec<NewSubmodule>, Error> {
+    fn submodules_from_flags(&self) -> Result<Vec<NewSubmodule>, Error> {
         let is_named = |name: &&String| self.submodules.iter().any(|submodule| submodule.name == **name);
         if let Some(other) = self.without_decisions.iter().find(|name| !is_named(name)) {
             let advice = format!("--without-decisions {other}: no --submodule of this command has that name");
@@ -225,7 +226,7 @@ struct SessionOptions {
 }
 
 impl SessionOptions {
-    fn bounds(self) -> Option<SessionBounds> {
+    fn into_bounds(self) -> Option<SessionBounds> {
         let Self { session_calls: model_calls, session_tokens: tokens, session_cost: cost, session_seconds: seconds } =
             self;
         let bounds = SessionBounds { model_calls, tokens, cost, seconds };
@@ -236,7 +237,7 @@ impl SessionOptions {
 fn command(text: &str) -> Result<ProfileCommand, String> {
     let mut parts = text.splitn(3, ':').map(str::trim);
     let (value, label) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    if !is_value(value) || label.is_empty() {
+    if !is_command_name(value) || label.is_empty() {
         return Err(
             "expected VALUE:LABEL or VALUE:LABEL:HELP, such as 'search:Search:finds things on the web'".to_owned()
         );
@@ -258,51 +259,54 @@ fn perception(text: &str) -> Result<ProfilePerception, String> {
     Ok(ProfilePerception { tool: tool.to_owned(), arguments })
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: AgentsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None | Some(Command::List) => list(session).await?,
-        Some(Command::Show { agent }) => show(&agent, session).await?,
-        Some(Command::Define(arguments)) => define(*arguments, session).await?,
+        None | Some(AgentsCommand::List) => list_agents(session).await?,
+        Some(AgentsCommand::Show { agent }) => show_agent(&agent, session).await?,
+        Some(AgentsCommand::Define(arguments)) => define_agent(*arguments, session).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(session: &Session) -> Result<(), Error> {
-    let Some(ListAgentsResponse { agents, .. }) = session.ask("v1/agents", &[]).await? else { return Ok(()) };
-    lines(agents, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+async fn list_agents(session: &GatewaySession) -> Result<(), Error> {
+    let Some(ListAgentsResponse { agents, .. }) = session.get_or_print_json("v1/agents", &[]).await? else {
+        return Ok(());
+    };
+    format_agents(agents, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
     Ok(())
 }
 
-fn lines(agents: Vec<AgentRow>, zone: &TimeZone) -> Vec<String> {
+fn format_agents(agents: Vec<AgentRow>, zone: &TimeZone) -> Vec<String> {
     let rows = agents.into_iter().map(|row| {
         let profile = row.profile.unwrap_or_default();
         let tools = match profile.tools.as_slice() {
             [] => "all".to_owned(),
-            tools if *tools == few_tools::FEW => "few".to_owned(),
+            tools if *tools == default_tools::DEFAULT_TOOLS => "few".to_owned(),
             tools => tools.join(" "),
         };
         let queued = row.queued.map(|queued| queued.to_string()).unwrap_or_default();
-        [row.agent, queued, rows::at(row.next_run_at, zone), tools, printable(&profile.description)]
+        [row.agent, queued, rows::format_time(row.next_run_at, zone), tools, printable(&profile.description)]
     });
     table(["agent", "queued", "next run", "tools", "description"], rows)
 }
 
-async fn show(agent: &Name, session: &Session) -> Result<(), Error> {
-    let Some(GetAgentResponse { agent, .. }) = session.ask(&format!("v1/agents/{agent}"), &[]).await? else {
+async fn show_agent(agent: &Name, session: &GatewaySession) -> Result<(), Error> {
+    let Some(GetAgentResponse { agent, .. }) = session.get_or_print_json(&format!("v1/agents/{agent}"), &[]).await?
+    else {
         return Ok(());
     };
-    let page = agent.as_ref().map(|agent| page(agent, Timestamp::now(), &TimeZone::system()));
-    session.needed("agent", page)?.into_iter().try_for_each(terminal::row)?;
+    let page = agent.as_ref().map(|agent| format_agent(agent, Timestamp::now(), &TimeZone::system()));
+    session.require_field("agent", page)?.into_iter().try_for_each(terminal::row)?;
     Ok(())
 }
 
 /// Returns the page of an agent: its definition and the state of its work.
-fn page(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+fn format_agent(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let none = AgentProfile::default();
     let profile = row.profile.as_ref().unwrap_or(&none);
     let mut lines = vec![row.agent.clone()];
     lines.extend(Some(one_line(&profile.description)).filter(|text| !text.is_empty()));
-    lines.push(format!("defined {}", rows::at(row.defined_at, zone)));
+    lines.push(format!("defined {}", rows::format_time(row.defined_at, zone)));
     if !profile.mission.is_empty() {
         lines.push(format!("mission of {}: {}", profile.owner, one_line(&profile.mission)));
     }
@@ -319,24 +323,26 @@ fn page(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     if !looked_at.is_empty() {
         lines.push(format!("looks at {} before each message", looked_at.join(" ")));
     }
-    let oldest = rows::took(row.oldest_queued_at, None, now);
+    let oldest = rows::format_elapsed(row.oldest_queued_at, None, now);
     let oldest = oldest.map(|waits| format!(", the oldest for {waits}")).unwrap_or_default();
     lines.extend(row.queued.map(|queued| format!("queued tasks: {queued}{oldest}")));
-    lines.extend(row.next_run_at.map(|next| format!("next run {}", rows::at(Some(next), zone))));
-    lines.extend(row.last_completed_at.map(|last| format!("last at work until {}", rows::at(Some(last), zone))));
+    lines.extend(row.next_run_at.map(|next| format!("next run {}", rows::format_time(Some(next), zone))));
+    lines.extend(
+        row.last_completed_at.map(|last| format!("last at work until {}", rows::format_time(Some(last), zone))),
+    );
     lines
 }
 
-async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
+async fn define_agent(arguments: AgentDefineArgs, session: &GatewaySession) -> Result<(), Error> {
     let prompt = match (arguments.prompt, arguments.prompt_file) {
         (Some(prompt), _) => prompt,
-        (None, file) => read(&file.unwrap_or_else(|| "-".into()))?,
+        (None, file) => read_file_or_stdin(&file.unwrap_or_else(|| "-".into()))?,
     };
     let profile = Profile {
         agent: arguments.agent.to_string(),
         description: arguments.description,
         prompt,
-        tools: few_tools::or_few(arguments.tools, !arguments.members.is_empty()),
+        tools: default_tools::tools_or_default(arguments.tools, !arguments.members.is_empty()),
         max_steps: arguments.max_steps,
         planning: arguments.planning,
         threads: arguments.threads,
@@ -345,8 +351,8 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         outside_content: arguments.outside_content,
         conduct: arguments.conduct,
         session_pause: arguments.session_pause,
-        session: arguments.session.bounds(),
-        task: arguments.task.bounds(),
+        session: arguments.session.into_bounds(),
+        task: arguments.task.into_bounds(),
         guesses_goal: arguments.guesses_goal,
         max_reflections: arguments.max_reflections,
         mission: arguments.mission,
@@ -359,11 +365,11 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         message_model_calls: arguments.message_model_calls,
         members: arguments.members,
         environment: arguments.environment,
-        submodules: arguments.voices.submodules()?,
+        submodules: arguments.voices.load_submodules()?,
         max_submodules: arguments.voices.max_submodules,
         history_cutoff: arguments.voices.history_cutoff,
         history_window: arguments.voices.history_window,
-        caps: arguments.caps.caps(),
+        caps: arguments.caps.into_caps(),
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {
@@ -374,7 +380,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
 }
 
 /// Reads a file; `-` is standard input.
-pub(super) fn read(file: &Path) -> Result<String, Error> {
+pub(super) fn read_file_or_stdin(file: &Path) -> Result<String, Error> {
     let text = match file == Path::new("-") {
         true => io::read_to_string(io::stdin().lock().take(u64::from(u32::MAX))),
         false => fs::read_to_string(file),
@@ -397,13 +403,13 @@ mod tests {
         }))
         .unwrap();
         let now = "2026-01-01T00:02:05Z".parse().unwrap();
-        let text = page(&row, now, &TimeZone::UTC).join("\n");
+        let text = format_agent(&row, now, &TimeZone::UTC).join("\n");
         assert_eq!(
             text,
             "scout\nlooks\ndefined 2026-01-01 00:00:00\nmission of ann: Look out.\n\
              queued tasks: 2, the oldest for 1m 5s\nnext run 2026-01-01 02:00:00"
         );
-        let lines = lines(vec![row], &TimeZone::UTC);
+        let lines = format_agents(vec![row], &TimeZone::UTC);
         assert_eq!(lines[1], "scout  2       2026-01-01 02:00:00  all    looks");
     }
 }

@@ -7,7 +7,7 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::ListApprovalsResponse;
 use kairo_proto::words::ConsentStatus;
 
-use super::{Session, id::short, name};
+use super::{GatewaySession, id_prefix::short_id, name};
 use crate::{Error, event_lines::printable, rows, steps::one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -18,7 +18,7 @@ Examples:
 /// Show the calls that humans were asked about, newest first, and what they said
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ApprovalsArgs {
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     user: Option<Name>,
     /// Only approvals with this status
     #[arg(long, value_enum, default_value = "all")]
-    status: Status,
+    status: ApprovalStatusFilter,
     /// At most so many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: u32,
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Status {
+enum ApprovalStatusFilter {
     Waiting,
     Approved,
     Rejected,
@@ -46,7 +46,7 @@ enum Status {
     All,
 }
 
-impl Status {
+impl ApprovalStatusFilter {
     fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => ConsentStatus::Waiting.known_word(),
@@ -58,19 +58,19 @@ impl Status {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, user, status, limit, before } = arguments;
+pub(super) async fn run(arguments: ApprovalsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let ApprovalsArgs { agent, user, status, limit, before } = arguments;
     let mut query = vec![("status", status.as_str().to_owned()), ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
     query.extend(before.map(|before| ("before", before.to_string())));
-    if let Some(answer) = session.ask("v1/approvals", &query).await? {
-        lines(&answer).into_iter().try_for_each(terminal::row)?;
+    if let Some(answer) = session.get_or_print_json("v1/approvals", &query).await? {
+        format_approvals(&answer).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(answer: &ListApprovalsResponse) -> Vec<String> {
+fn format_approvals(answer: &ListApprovalsResponse) -> Vec<String> {
     let rows = answer.approvals.iter().map(|approval| {
         let said = [approval.decided_by.as_deref(), approval.note.as_deref().filter(|note| !note.is_empty())];
         [
@@ -81,7 +81,7 @@ fn lines(answer: &ListApprovalsResponse) -> Vec<String> {
             approval.status.clone(),
             one_line(&said.into_iter().flatten().collect::<Vec<_>>().join(": ")),
             printable(approval.entered_by.as_deref().unwrap_or_default()),
-            short(&approval.action_id),
+            short_id(&approval.action_id),
             one_line(&approval.outside.join(" ")),
             one_line(rows::text(approval.arguments.as_ref())),
         ]
@@ -111,7 +111,7 @@ mod tests {
             "next_before": 7,
         }))
         .unwrap();
-        let text = lines(&answer).join("\n");
+        let text = format_approvals(&answer).join("\n");
         for part in
             ["email.send  rejected  ann: not now  api_key:k7  1f0c2ab4  mcp:all   {\"to\":\"x\"}", "more: --before 7"]
         {

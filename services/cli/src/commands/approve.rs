@@ -7,31 +7,31 @@ use kairo_proto::v1;
 use kairo_proto::words::Verdict;
 
 use super::{
-    Session,
-    orders::{Answering, STATUS},
-    recent::Chosen,
+    GatewaySession,
+    event_lookup::RecentEventSelector,
+    orders::{AnswerOptions, STATUS},
 };
-use crate::{Error, client::NewApproval, order::Awaited};
+use crate::{Error, client::NewApproval, order::AwaitedEvent};
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS)]
-pub(super) struct Arguments {
+pub(super) struct ApproveArgs {
     #[command(flatten)]
-    action: Chosen,
+    action: RecentEventSelector,
     /// Note to the agent about it
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    answering: Answering,
+    answering: AnswerOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, verdict: Verdict, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { action, note, answering } = arguments;
+pub(super) async fn run(arguments: ApproveArgs, verdict: Verdict, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let ApproveArgs { action, note, answering } = arguments;
     let request = action.find_request(v1::ApprovalRequested::TYPE, "request for consent", session).await?;
-    let manner = answering.into_manner(request.user.as_deref())?;
+    let manner = answering.into_order_options(request.user.as_deref())?;
     let (agent, action_id) = (request.agent, request.id);
-    let awaited = if verdict == Verdict::Approved { Awaited::Result } else { Awaited::Decision };
+    let awaited = if verdict == Verdict::Approved { AwaitedEvent::Result } else { AwaitedEvent::Decision };
     let (user, verdict) = (manner.user.to_string(), verdict.text());
     let approval = NewApproval { user, agent, action_id, verdict, note };
-    manner.give("v1/approvals", &approval, &approval.agent, awaited, session).await
+    manner.post_and_wait("v1/approvals", &approval, &approval.agent, awaited, session).await
 }

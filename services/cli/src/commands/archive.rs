@@ -8,13 +8,13 @@ use std::{
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use kairo_backup::{
-    Place,
-    archiving::{self, Archived, Wanted},
-    storage::{self, Needed},
+    BackupLocation,
+    log_archive::{self, ArchiveOutcome, ArchiveRequest},
+    object_storage::{self, FetchExtent},
 };
 use serde_json::json;
 
-use super::{backup, provision::ServerOptions, restore::told, verify, verify::show::count};
+use super::{backup, provision::ServerOptions, restore::backup_error, verify, verify::proof_lines::pluralize};
 use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
@@ -39,14 +39,14 @@ a place that is none of an archive.";
 /// Keep what is old of the log in a folder or a bucket, to be read as log from there
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(super) struct Arguments {
+pub(super) struct ArchiveArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ArchiveCommand>,
     /// Place of the archive, created if missing: a folder, or s3://BUCKET/PREFIX as of `kairo backup`
     #[arg(value_name = "PLACE", required = true)]
-    place: Option<Place>,
+    place: Option<BackupLocation>,
     /// Only what was stored longer ago than this
-    #[arg(long, default_value = "0s", value_parser = super::ahead, value_name = "TIME")]
+    #[arg(long, default_value = "0s", value_parser = super::signed_duration, value_name = "TIME")]
     older_than: SignedDuration,
     /// The log was restored: go on with the archive of the one that it was restored from
     #[arg(long)]
@@ -56,11 +56,11 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ArchiveCommand {
     /// Hold an archive to its manifest, and its log to the digests that decisions carry; no server is needed
     Verify {
         #[arg(value_name = "PLACE")]
-        place: Place,
+        place: BackupLocation,
     },
 }
 
@@ -78,10 +78,10 @@ impl ArchiveOption {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { command, place, older_than, restored, servers } = arguments;
-    if let Some(Command::Verify { place }) = command {
-        return backup::verified(&place, json).await;
+pub(super) async fn run(arguments: ArchiveArgs, json: bool) -> Result<ExitCode, Error> {
+    let ArchiveArgs { command, place, older_than, restored, servers } = arguments;
+    if let Some(ArchiveCommand::Verify { place }) = command {
+        return backup::verify_place(&place, json).await;
     }
     let place = place.ok_or_else(|| Error::Usage("expected where the archive is".to_owned()))?;
     let until = Timestamp::now().checked_sub(older_than);
@@ -90,22 +90,23 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
-    let bar = verify::progress();
+    let bar = verify::progress_bar();
     let progress = |_: &str| bar.inc(1);
-    let staged = storage::stage(&place, Needed::End, &progress).await.map_err(told)?;
-    let archived = archiving::archive(&reached.nats, staged.path(), Wanted { until, restored }, &progress).await;
-    let archived = archived.map_err(|error| told(staged.told(error)))?;
-    staged.put(&progress).await.map_err(told)?;
+    let staged = object_storage::stage(&place, FetchExtent::End, &progress).await.map_err(backup_error)?;
+    let archived =
+        log_archive::archive_log(&reached.nats, staged.path(), ArchiveRequest { until, restored }, &progress).await;
+    let archived = archived.map_err(|error| backup_error(staged.replace_folder_path_in_error(error)))?;
+    staged.upload_changes(&progress).await.map_err(backup_error)?;
     bar.finish_and_clear();
-    show(&place, &archived, json)?;
+    print_archive_result(&place, &archived, json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(place: &Place, archived: &Archived, json: bool) -> Result<(), Error> {
-    let Archived { manifest, part } = archived;
+fn print_archive_result(place: &BackupLocation, archived: &ArchiveOutcome, json: bool) -> Result<(), Error> {
+    let ArchiveOutcome { manifest, part } = archived;
     let files = part.iter().flat_map(|part| part.streams.values()).flat_map(|stream| &stream.files);
     let (bytes, messages) = files.fold((0, 0), |(bytes, all), file| (bytes + file.bytes, all + file.messages));
-    let (through, begins) = (manifest.through(), manifest.begins_behind());
+    let (through, begins) = (manifest.log_end(), manifest.begins_behind());
     if json {
         let number = part.as_ref().map(|part| part.number);
         terminal::json(&json!({
@@ -115,7 +116,7 @@ fn show(place: &Place, archived: &Archived, json: bool) -> Result<(), Error> {
     }
     terminal::line(match part {
         Some(part) => {
-            let (number, after, messages) = (part.number, part.after.max(begins), count(messages, "message"));
+            let (number, after, messages) = (part.number, part.after.max(begins), pluralize(messages, "message"));
             format!("{place}, part {number}: the log behind {after} up to {through}, {messages} in {bytes} bytes")
         }
         None => format!("{place}: nothing is old enough that is not in it, the log up to {through}"),

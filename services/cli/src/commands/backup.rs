@@ -8,16 +8,15 @@ use std::{
 
 use clap::{Args, Subcommand};
 use kairo_backup::{
-    Place,
-    manifest::Part,
-    restoring,
-    storage::{self, Needed},
-    taking,
-    verifying::{self, Verified},
+    BackupLocation, backup_run,
+    manifest::BackupPart,
+    object_storage::{self, FetchExtent},
+    restore,
+    verification::{self, VerificationReport},
 };
 use serde_json::json;
 
-use super::{provision::ServerOptions, restore::told, verify, verify::show::count};
+use super::{provision::ServerOptions, restore::backup_error, verify, verify::proof_lines::pluralize};
 use crate::{Error, drill, terminal};
 
 const EXAMPLES: &str = "\
@@ -59,9 +58,9 @@ The status is 0 if the log is proven and the agent replied, else 1.";
 /// Keep all that Kairo keeps in NATS in a folder
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(super) struct Arguments {
+pub(super) struct BackupArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<BackupCommand>,
     /// Take a whole backup into this folder, which is made or is empty, or into s3://BUCKET/PREFIX
     #[arg(
         short,
@@ -70,54 +69,56 @@ pub(super) struct Arguments {
         required_unless_present_any = ["onto", "into"],
         conflicts_with_all = ["onto", "into"]
     )]
-    output: Option<Place>,
+    output: Option<BackupLocation>,
     /// Add to the backup in this folder what came since
     #[arg(long, value_name = "PLACE", conflicts_with = "into")]
-    onto: Option<Place>,
+    onto: Option<BackupLocation>,
     /// Add to the backup in this folder, or take a whole one into it if there is none yet
     #[arg(long, value_name = "PLACE")]
-    into: Option<Place>,
+    into: Option<BackupLocation>,
     #[command(flatten)]
     servers: ServerOptions,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BackupCommand {
     /// Hold a backup to its manifest, and its log to the digests that decisions carry; no server is needed
     Verify {
         #[arg(value_name = "PLACE")]
-        place: Place,
+        place: BackupLocation,
     },
     /// Restore a backup into a Kairo of its own and have an agent reply there, to see that it can be done and how long it takes
     #[command(after_help = DRILL)]
     Drill {
         #[arg(value_name = "PLACE")]
-        place: Place,
+        place: BackupLocation,
     },
     /// Copy a backup or an archive from S3-compatible storage to a folder, or what came since that was done
     Fetch {
         #[arg(value_name = "PLACE")]
-        place: Place,
+        place: BackupLocation,
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
     /// List the orders to forget users that a backup knows
     Forgotten {
         #[arg(value_name = "PLACE")]
-        place: Place,
+        place: BackupLocation,
         /// File to write, instead of standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }
 
-pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { command, output, onto, into, servers } = arguments;
+pub(super) async fn run(arguments: BackupArgs, json: bool) -> Result<ExitCode, Error> {
+    let BackupArgs { command, output, onto, into, servers } = arguments;
     match command {
-        Some(Command::Verify { place }) => return verified(&place, json).await,
-        Some(Command::Drill { place }) => return drill::run(&place, json).await,
-        Some(Command::Fetch { place, folder }) => return fetch(&place, &folder, json).await,
-        Some(Command::Forgotten { place, output }) => return forgotten(&place, output.as_deref()).await,
+        Some(BackupCommand::Verify { place }) => return verify_place(&place, json).await,
+        Some(BackupCommand::Drill { place }) => return drill::run(&place, json).await,
+        Some(BackupCommand::Fetch { place, folder }) => return fetch_backup(&place, &folder, json).await,
+        Some(BackupCommand::Forgotten { place, output }) => {
+            return list_forgotten_users(&place, output.as_deref()).await;
+        }
         None => {}
     }
     let place = onto.as_ref().or(into.as_ref()).or(output.as_ref());
@@ -126,83 +127,84 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
-    let bar = verify::progress();
+    let bar = verify::progress_bar();
     let progress = |_: &str| bar.inc(1);
-    let staged = storage::stage(place, Needed::Manifest, &progress).await.map_err(told)?;
+    let staged = object_storage::stage(place, FetchExtent::Manifest, &progress).await.map_err(backup_error)?;
     let taken = match (&onto, &into) {
-        (Some(_), _) => taking::onto(&reached.nats, staged.path(), &progress).await,
-        (_, Some(_)) => taking::into(&reached.nats, staged.path(), &progress).await,
-        (None, None) => taking::whole(&reached.nats, staged.path(), &progress).await,
+        (Some(_), _) => backup_run::append_part(&reached.nats, staged.path(), &progress).await,
+        (_, Some(_)) => backup_run::append_or_take_full(&reached.nats, staged.path(), &progress).await,
+        (None, None) => backup_run::take_full_backup(&reached.nats, staged.path(), &progress).await,
     };
-    let part = taken.map_err(|error| told(staged.told(error)))?;
-    staged.put(&progress).await.map_err(told)?;
+    let part = taken.map_err(|error| backup_error(staged.replace_folder_path_in_error(error)))?;
+    staged.upload_changes(&progress).await.map_err(backup_error)?;
     bar.finish_and_clear();
-    show(place, &part, json)?;
+    print_part(place, &part, json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(place: &Place, part: &Part, json: bool) -> Result<(), Error> {
+fn print_part(place: &BackupLocation, part: &BackupPart, json: bool) -> Result<(), Error> {
     let files = part.streams.values().flat_map(|stream| &stream.files);
     let (bytes, messages) = files.fold((0, 0), |(bytes, all), file| (bytes + file.bytes, all + file.messages));
-    let Part { number, after, through, .. } = part;
+    let BackupPart { number, after, through, .. } = part;
     if json {
         terminal::json(&json!({
             "folder": place.to_string(), "part": number, "after": after, "through": through, "messages": messages, "bytes": bytes,
         }))?;
         return Ok(());
     }
-    let messages = count(messages, "message");
+    let messages = pluralize(messages, "message");
     let what = format!("part {number}: the log behind {after} up to {through}, {messages} in {bytes} bytes");
     terminal::line(format!("{place}, {what}"))?;
     Ok(())
 }
 
 /// Holds what is there to its manifest, and its log to the digests in it.
-pub(super) async fn verified(place: &Place, json: bool) -> Result<ExitCode, Error> {
-    let bar = verify::progress();
+pub(super) async fn verify_place(place: &BackupLocation, json: bool) -> Result<ExitCode, Error> {
+    let bar = verify::progress_bar();
     let progress = |_: &str| bar.inc(1);
-    let staged = storage::stage(place, Needed::Everything, &progress).await.map_err(told)?;
-    let verified = verifying::verify(staged.path(), &progress);
+    let staged = object_storage::stage(place, FetchExtent::Everything, &progress).await.map_err(backup_error)?;
+    let verified = verification::verify(staged.path(), &progress);
     bar.finish_and_clear();
-    let verified = verified.map_err(|error| told(staged.told(error)))?;
-    let Verified { manifest, files, messages, damaged, proof } = &verified;
-    let damaged: Vec<String> = damaged.iter().map(|why| staged.named(why)).collect();
+    let verified = verified.map_err(|error| backup_error(staged.replace_folder_path_in_error(error)))?;
+    let VerificationReport { manifest, files, messages, damaged, proof } = &verified;
+    let damaged: Vec<String> = damaged.iter().map(|why| staged.replace_folder_path(why)).collect();
     if json {
         terminal::json(&json!({
-            "fits": verified.fits(), "log": manifest.log, "through": manifest.through(), "parts": manifest.parts.len(),
+            "fits": verified.is_intact(), "log": manifest.log, "through": manifest.log_end(), "parts": manifest.parts.len(),
             "files": files, "messages": messages, "damaged": damaged, "proof": proof,
         }))?;
     } else {
         damaged.iter().try_for_each(terminal::line)?;
         if let Some(proof) = proof {
-            verify::show::proven(proof).into_iter().try_for_each(terminal::line)?;
+            verify::proof_lines::format_proof(proof).into_iter().try_for_each(terminal::line)?;
         }
-        let (parts, files) = (count(manifest.parts.len() as u64, "part"), count(*files as u64, "file"));
-        let messages = count(*messages, "message");
-        let fits = if verified.fits() { "all fits" } else { "it does not fit" };
-        terminal::line(format!("{parts}, {files}, {messages}, the log up to {}: {fits}", manifest.through()))?;
+        let (parts, files) = (pluralize(manifest.parts.len() as u64, "part"), pluralize(*files as u64, "file"));
+        let messages = pluralize(*messages, "message");
+        let fits = if verified.is_intact() { "all fits" } else { "it does not fit" };
+        terminal::line(format!("{parts}, {files}, {messages}, the log up to {}: {fits}", manifest.log_end()))?;
     }
-    Ok(if verified.fits() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if verified.is_intact() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn fetch(place: &Place, folder: &Path, json: bool) -> Result<ExitCode, Error> {
-    let bar = verify::progress();
-    let fetched = storage::fetch(place, folder, &|_| bar.inc(1)).await;
+async fn fetch_backup(place: &BackupLocation, folder: &Path, json: bool) -> Result<ExitCode, Error> {
+    let bar = verify::progress_bar();
+    let fetched = object_storage::fetch(place, folder, &|_| bar.inc(1)).await;
     bar.finish_and_clear();
-    let fetched = fetched.map_err(told)?;
-    let (parts, through) = (fetched.parts.len(), fetched.through());
+    let fetched = fetched.map_err(backup_error)?;
+    let (parts, through) = (fetched.parts.len(), fetched.log_end());
     if json {
         terminal::json(&json!({ "folder": folder, "parts": parts, "through": through }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let parts = count(parts as u64, "part");
+    let parts = pluralize(parts as u64, "part");
     terminal::line(format!("{}: {parts} of {place}, the log up to {through}", folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn forgotten(place: &Place, output: Option<&Path>) -> Result<ExitCode, Error> {
-    let staged = storage::stage(place, Needed::Everything, &|_| {}).await.map_err(told)?;
-    let forgotten = restoring::forgotten(staged.path()).map_err(|error| told(staged.told(error)))?;
+async fn list_forgotten_users(place: &BackupLocation, output: Option<&Path>) -> Result<ExitCode, Error> {
+    let staged = object_storage::stage(place, FetchExtent::Everything, &|_| {}).await.map_err(backup_error)?;
+    let forgotten = restore::read_forgotten_users(staged.path())
+        .map_err(|error| backup_error(staged.replace_folder_path_in_error(error)))?;
     let list = json!({ "forgotten": forgotten });
     match output {
         Some(path) => fs::write(path, format!("{list}\n")).map_err(Error::file("write", path))?,

@@ -22,7 +22,7 @@ pub(super) struct CapOptions {
 
 impl CapOptions {
     /// Builds the caps from the options; `None` if nothing is bounded.
-    pub(super) fn caps(self) -> Option<GivenCaps> {
+    pub(super) fn into_caps(self) -> Option<GivenCaps> {
         let caps = GivenCaps {
             tokens_per_day: self.cap_tokens_per_day.unwrap_or_default(),
             tokens_in_total: self.cap_tokens.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! `kairo chat`
 
-mod completion;
+mod input_completion;
 
 use std::{io, process::ExitCode, time::Duration};
 
@@ -9,11 +9,11 @@ use kairo_core::ids::Name;
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
-    Session,
-    answer::{self, Waiting},
-    ask::read_line,
-    duration, name,
-    unasked::Unasked,
+    GatewaySession, duration,
+    live_reply::{self, ReplyWait},
+    name,
+    question_prompt::read_line,
+    unsolicited_messages::UnsolicitedMessages,
 };
 use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
 
@@ -24,7 +24,7 @@ use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
     beginning of a command or a name, lists those there are.\n\n\
     Where the agent asks something, such as whether to go on in another thread or whether it may send a mail, you are\n\
     asked; without a terminal, how to answer is shown instead.")]
-pub(super) struct Arguments {
+pub(super) struct ChatArgs {
     /// Agent to talk to; without it, whoever `@name` or a `/command` named last, and else the default agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -36,14 +36,14 @@ pub(super) struct Arguments {
     timeout: Duration,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let mut unasked = Unasked::from_now_on(arguments.agent.as_ref(), &arguments.user, session).await?;
+pub(super) async fn run(arguments: ChatArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let mut unasked = UnsolicitedMessages::follow_from_now(arguments.agent.as_ref(), &arguments.user, session).await?;
     while let Some(text) = next_line(&mut unasked, session.json).await? {
         if text.trim().is_empty() {
             continue;
         }
         if arguments.agent.is_none() && !session.json {
-            let offered = completion::of(text.trim(), session).await?;
+            let offered = input_completion::suggest(text.trim(), session).await?;
             if !offered.is_empty() {
                 offered.into_iter().try_for_each(terminal::row)?;
                 continue;
@@ -60,14 +60,14 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             state: None,
         };
         let mut exchange = Exchange::begin(&session.client, &message).await?;
-        unasked.leave_out(exchange.accepted.correlation_id);
-        let waiting = Waiting {
+        unasked.exclude_turn(exchange.accepted.correlation_id);
+        let waiting = ReplyWait {
             deadline: Instant::now() + arguments.timeout,
             show: !session.json,
             user: &arguments.user,
             unasked: Some(&mut unasked),
         };
-        let ending = answer::wait(&mut exchange, waiting, &session.client).await?;
+        let ending = live_reply::wait_for_ending(&mut exchange, waiting, &session.client).await?;
         if session.json {
             terminal::json(&ending)?;
         }
@@ -76,15 +76,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 /// The next line that is typed, `None` when there are no more. Shows what the agent says by itself meanwhile.
-async fn next_line(unasked: &mut Unasked, json: bool) -> Result<Option<String>, Error> {
+async fn next_line(unasked: &mut UnsolicitedMessages, json: bool) -> Result<Option<String>, Error> {
     let prompt = || if json { Ok(()) } else { terminal::piece("> ") };
     prompt()?;
     let mut line = spawn_blocking(read_line);
     loop {
         tokio::select! {
             line = &mut line => return Ok(line.map_err(io::Error::other)??),
-            aside = unasked.next() => {
-                unasked.show(&aside?)?;
+            aside = unasked.next_message() => {
+                unasked.print_message(&aside?)?;
                 prompt()?;
             }
         }

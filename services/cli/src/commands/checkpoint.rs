@@ -6,18 +6,18 @@ use clap::Args;
 use jiff::Timestamp;
 use kairo_core::log_message;
 use kairo_replay::{
-    checkpoint::{Adding, Checkpoint, FORMAT, Kind, hex},
-    proving::{Extent, Proving},
+    checkpoint::{Checkpoint, CheckpointKind, FORMAT, SectionBuilder, to_hex},
+    proof::{LogExtent, Prover},
 };
 use serde_json::json;
 
 use super::{
-    Session,
-    verify::{progress, show::count},
+    GatewaySession,
+    verify::{progress_bar, proof_lines::pluralize},
 };
 use crate::{
     Error,
-    agent_log::{self, Source},
+    agent_log::{self, LogSource},
     signing_key, terminal,
 };
 
@@ -40,7 +40,7 @@ log does not fit the digests that it carries (nothing is written then), and 69 i
 /// Write down what the whole log is, signed, to hold it to that later
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct CheckpointArgs {
     /// The file to write; to standard output without it
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -52,8 +52,8 @@ pub(super) struct Arguments {
     new_key: Option<PathBuf>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { output, signing_key, new_key } = arguments;
+pub(super) async fn run(arguments: CheckpointArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let CheckpointArgs { output, signing_key, new_key } = arguments;
     if let Some(path) = new_key {
         let public = signing_key::make(&path)?;
         match session.json {
@@ -62,23 +62,23 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let checkpoint = taken(session).await?;
+    let checkpoint = take_checkpoint(session).await?;
     let checkpoint = match signing_key.filter(|reference| !reference.is_empty()) {
-        Some(reference) => signed(checkpoint, &reference)?,
+        Some(reference) => sign_checkpoint(checkpoint, &reference)?,
         None => checkpoint,
     };
     let Some(path) = output else {
-        terminal::piece(&checkpoint.line())?;
+        terminal::piece(&checkpoint.to_line())?;
         return Ok(ExitCode::SUCCESS);
     };
-    fs::write(&path, checkpoint.line()).map_err(Error::file("write", &path))?;
+    fs::write(&path, checkpoint.to_line()).map_err(Error::file("write", &path))?;
     let Checkpoint { sequence, messages, agents, signature, .. } = &checkpoint;
     let is_signed = !signature.is_empty();
     match session.json {
         true => terminal::json(&json!({ "sequence": sequence, "messages": messages, "signed": is_signed }))?,
         false => {
             let signed = if is_signed { "signed" } else { "not signed" };
-            let (agents, messages) = (count(agents.len() as u64, "agent"), count(*messages, "message"));
+            let (agents, messages) = (pluralize(agents.len() as u64, "agent"), pluralize(*messages, "message"));
             terminal::line(format!("{}: {messages} up to {sequence}, of {agents}, {signed}", path.display()))?;
         }
     }
@@ -86,48 +86,48 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 /// Takes a checkpoint of the log, up to its end when this begins.
-async fn taken(session: &Session) -> Result<Checkpoint, Error> {
-    let end = agent_log::whole_behind(&session.client, u64::MAX).await.map_err(Error::without_server)?;
+async fn take_checkpoint(session: &GatewaySession) -> Result<Checkpoint, Error> {
+    let end = agent_log::fetch_log_page(&session.client, u64::MAX).await.map_err(Error::into_unavailable)?;
     let (log, sequence) = (end.log, end.end);
-    let mut proving = Proving::new(BTreeSet::new(), Extent::Whole, Some(sequence));
-    let (mut adding, bar) = (Adding::default(), progress());
-    let source = Source::Whole(&session.client, None);
+    let mut proving = Prover::new(BTreeSet::new(), LogExtent::Whole, Some(sequence));
+    let (mut adding, bar) = (SectionBuilder::default(), progress_bar());
+    let source = LogSource::Whole(&session.client, None);
     let read = source.read(|message| {
         if message.sequence > sequence {
             return Ok(ControlFlow::Break(()));
         }
         bar.inc(1);
         let wrong = |why: String| Error::Client(session.client.unreadable(why));
-        adding.take(message.sequence, log_message::content(message).map_err(|error| wrong(error.to_string()))?);
-        proving.take(message).map_err(|error| wrong(error.to_string()))?;
+        adding.add(message.sequence, log_message::content_digest(message).map_err(|error| wrong(error.to_string()))?);
+        proving.apply(message).map_err(|error| wrong(error.to_string()))?;
         Ok(ControlFlow::Continue(()))
     });
-    let read = read.await.map_err(Error::without_server);
+    let read = read.await.map_err(Error::into_unavailable);
     bar.finish_and_clear();
     read?;
-    let proof = proving.end();
+    let proof = proving.finish();
     if let Some((agent, misfit)) = proof.first_misfit() {
         let at = misfit.sequence;
         return Err(Error::Advice(format!("message {at} of {agent} is {}: {}", misfit.kind, misfit.why)));
     }
-    let (sections, messages) = adding.end();
+    let (sections, messages) = adding.finish();
     Ok(Checkpoint {
-        kairo: Kind::Checkpoint,
+        kairo: CheckpointKind::Checkpoint,
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         log,
         time: Timestamp::now(),
         sequence,
         messages,
-        agents: proof.heads.into_iter().map(|(agent, head)| (agent, hex(head))).collect(),
+        agents: proof.heads.into_iter().map(|(agent, head)| (agent, to_hex(head))).collect(),
         sections,
         public_key: String::new(),
         signature: String::new(),
     })
 }
 
-fn signed(checkpoint: Checkpoint, key: &str) -> Result<Checkpoint, Error> {
+fn sign_checkpoint(checkpoint: Checkpoint, key: &str) -> Result<Checkpoint, Error> {
     let with = |public: &str| Checkpoint { public_key: public.to_owned(), ..checkpoint.clone() };
-    let (signature, public) = signing_key::sign(key, |public| with(public).unsigned())?;
+    let (signature, public) = signing_key::sign(key, |public| with(public).unsigned_line())?;
     Ok(Checkpoint { signature, ..with(&public) })
 }

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::Session;
+use super::GatewaySession;
 use crate::{
     Error,
-    browser::{open_console, signed_in_url},
+    browser::{open_console, sign_in_url},
     terminal,
 };
 
@@ -22,17 +22,17 @@ Exit status: 0, and 1 where no browser came.";
 /// Show the console in the browser, signed in with the key that this command has
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ConsoleArgs {
     /// Print the address with the key instead
     #[arg(long)]
     print: bool,
 }
 
-pub(super) async fn run(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: &ConsoleArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let (gateway, key) = (session.client.url(), session.client.key());
     match (session.json, arguments.print) {
-        (true, _) => terminal::json(&json!({ "console_url": signed_in_url(gateway, key) }))?,
-        (false, true) => terminal::line(signed_in_url(gateway, key))?,
+        (true, _) => terminal::json(&json!({ "console_url": sign_in_url(gateway, key) }))?,
+        (false, true) => terminal::line(sign_in_url(gateway, key))?,
         (false, false) => open_console(gateway, key).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
 //! `kairo conversation`
 
-mod exporting;
-mod importing;
+mod export;
+mod import;
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use kairo_proto::v1::{GetConversationResponse, MessageRow, Part};
 use kairo_proto::words::MessageRole;
 use serde_json::Value;
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{Error, event_lines::printable, rows, terminal};
 
 const EXAMPLES: &str = "\
@@ -24,9 +24,9 @@ Examples:
 /// Show what an agent and its users said to each other, or take it elsewhere
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct ConversationArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ConversationCommand>,
     /// The agent
     #[arg(value_parser = name, default_value = "default")]
     agent: Name,
@@ -39,20 +39,20 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Export(exporting::Arguments),
-    Import(importing::Arguments),
+enum ConversationCommand {
+    Export(export::ConversationExportArgs),
+    Import(import::ConversationImportArgs),
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ConversationArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        Some(Command::Export(arguments)) => exporting::run(arguments, session).await,
-        Some(Command::Import(arguments)) => importing::run(arguments, session).await,
-        None => show(arguments, session).await,
+        Some(ConversationCommand::Export(arguments)) => export::run(arguments, session).await,
+        Some(ConversationCommand::Import(arguments)) => import::run(arguments, session).await,
+        None => show_conversation(arguments, session).await,
     }
 }
 
-async fn show(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+async fn show_conversation(arguments: ConversationArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let path = format!("v1/conversations/{}", arguments.agent);
     let mut query: Vec<(&str, String)> = Vec::new();
     query.extend(arguments.user.map(|user| ("user", user.to_string())));
@@ -66,9 +66,9 @@ async fn show(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
             let messages = answer.get("messages").and_then(Value::as_array);
             messages.into_iter().flatten().try_for_each(terminal::json)?;
         }
-        let page: GetConversationResponse = session.read(answer)?;
+        let page: GetConversationResponse = session.parse_answer(answer)?;
         if !session.json {
-            page.messages.iter().map(line).try_for_each(terminal::line)?;
+            page.messages.iter().map(format_message).try_for_each(terminal::line)?;
         }
         after = page.next_after.map(|place| place.sequence);
         if after.is_none() {
@@ -77,13 +77,13 @@ async fn show(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     }
 }
 
-fn line(said: &MessageRow) -> String {
+fn format_message(said: &MessageRow) -> String {
     let who = match said.role_word() {
         MessageRole::User => said.user.as_deref(),
         MessageRole::Agent => said.agent.as_deref(),
         MessageRole::Failure | MessageRole::Unknown(_) => Some(said.role.as_str()),
     };
-    let time = rows::at(said.ts, &TimeZone::system());
+    let time = rows::format_time(said.ts, &TimeZone::system());
     let parts: Vec<Part> = said.parts.iter().cloned().map(Part::from).collect();
-    format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&media::in_words(&said.text, &parts)))
+    format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&media::text_with_parts(&said.text, &parts)))
 }

@@ -37,7 +37,7 @@ Exit status with --once: 0 if the agent replied, else 1.";
 /// and on 127.0.0.1 only. Ports that are taken are stepped over. The data stays for the next time.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct DevArgs {
     /// Stop after the first reply
     #[arg(long)]
     once: bool,
@@ -58,8 +58,8 @@ pub(super) struct Arguments {
     open: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let options = dev::Options {
+pub(super) async fn run(arguments: DevArgs, json: bool) -> Result<ExitCode, Error> {
+    let options = dev::DevOptions {
         data_dir: arguments.data,
         fresh: arguments.fresh,
         once: arguments.once,

@@ -9,11 +9,11 @@ use std::{
 
 use clap::Args;
 use kairo_replay::{
-    diff::{Brief, Change, Diff, Kind, Of},
-    report::{Class, Report},
+    diff::{Brief, DecisionChange, DecisionChangeKind, Diff, ReportOrigin},
+    report::{OutcomeClass, Report},
 };
 
-use super::replay::show;
+use super::replay::decision_lines;
 use crate::{Error, event_lines::printable, terminal};
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 /// Compare two reports of `kairo replay` decision by decision
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct DiffArgs {
     /// A report that `kairo replay --report` wrote
     #[arg(value_name = "REPORT")]
     before: PathBuf,
@@ -40,18 +40,18 @@ pub(super) struct Arguments {
     after: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { before, after } = arguments;
-    let between = Diff::between(&read(before)?, &read(after)?);
+pub(super) fn run(arguments: &DiffArgs, json: bool) -> Result<ExitCode, Error> {
+    let DiffArgs { before, after } = arguments;
+    let between = Diff::between(&read_report(before)?, &read_report(after)?);
     let both = || format!("{} and {}", before.display(), after.display());
-    show(&between.map_err(|error| Error::Usage(format!("{}: {error}", both())))?, json)
+    print_diff(&between.map_err(|error| Error::Usage(format!("{}: {error}", both())))?, json)
 }
 
 /// Reads a report.
 ///
 /// # Errors
 /// Returns an error with the file and the place in it if the file is no report.
-pub(super) fn read(path: &Path) -> Result<Report, Error> {
+pub(super) fn read_report(path: &Path) -> Result<Report, Error> {
     let wrong = |why: String| {
         Error::Usage(format!("{}: expected a report as `kairo replay --report` writes it: {why}", path.display()))
     };
@@ -68,18 +68,18 @@ pub(super) fn read(path: &Path) -> Result<Report, Error> {
 ///
 /// # Errors
 /// Returns an error if the answer cannot be written.
-pub(super) fn show(diff: &Diff, json: bool) -> Result<ExitCode, Error> {
+pub(super) fn print_diff(diff: &Diff, json: bool) -> Result<ExitCode, Error> {
     match json {
         true => terminal::json(diff)?,
-        false => lines(diff).into_iter().try_for_each(terminal::line)?,
+        false => format_diff(diff).into_iter().try_for_each(terminal::line)?,
     }
     Ok(if diff.is_same() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn lines(diff: &Diff) -> Vec<String> {
+fn format_diff(diff: &Diff) -> Vec<String> {
     let Diff { before, after, unchanged, decisions, states, .. } = diff;
-    let mut lines = vec![format!("{}, then {}", of(before), of(after))];
-    lines.extend(decisions.iter().map(line));
+    let mut lines = vec![format!("{}, then {}", describe_build(before), describe_build(after))];
+    lines.extend(decisions.iter().map(format_change));
     lines.extend(states.iter().map(|agent| format!("{agent}: the state at the end is another")));
     if before.stopped != after.stopped {
         let at = |stopped: Option<u64>| stopped.map_or("nowhere".to_owned(), |at| format!("at message {at}"));
@@ -92,29 +92,29 @@ fn lines(diff: &Diff) -> Vec<String> {
     lines
 }
 
-fn of(Of { version, changed, .. }: &Of) -> String {
+fn describe_build(ReportOrigin { version, changed, .. }: &ReportOrigin) -> String {
     let changed = if changed.is_empty() { String::new() } else { format!(" with another {}", changed.join(", ")) };
     printable(&format!("build {version}{changed}"))
 }
 
-fn line(Change { agent, sequence, change, before, after }: &Change) -> String {
-    let told = |brief: &Option<Brief>| brief.as_ref().map_or_else(|| "none".to_owned(), brief_line);
+fn format_change(DecisionChange { agent, sequence, change, before, after }: &DecisionChange) -> String {
+    let told = |brief: &Option<Brief>| brief.as_ref().map_or_else(|| "none".to_owned(), format_brief);
     let what = match change {
-        Kind::Appeared => format!("appeared: {}", told(after)),
-        Kind::Vanished => format!("vanished: {}", told(before)),
-        Kind::Outcome | Kind::Details => format!("{}, then {}", told(before), told(after)),
+        DecisionChangeKind::Appeared => format!("appeared: {}", told(after)),
+        DecisionChangeKind::Vanished => format!("vanished: {}", told(before)),
+        DecisionChangeKind::Outcome | DecisionChangeKind::Details => format!("{}, then {}", told(before), told(after)),
     };
     format!("{agent}, decision {sequence}: {what}")
 }
 
-fn brief_line(Brief { outcome, reason, drifted, differences, verdict }: &Brief) -> String {
+fn format_brief(Brief { outcome, reason, drifted, differences, verdict }: &Brief) -> String {
     let at = differences.first().map(|place| match outcome {
-        Class::Same | Class::NotReplayable | Class::Forgotten => String::new(),
-        Class::Reworded => format!(" at {}", place.at),
-        Class::Differs | Class::Drifted => format!(" at {} (made again {})", place.at, place.made),
+        OutcomeClass::Same | OutcomeClass::NotReplayable | OutcomeClass::Forgotten => String::new(),
+        OutcomeClass::Reworded => format!(" at {}", place.at),
+        OutcomeClass::Differs | OutcomeClass::Drifted => format!(" at {} (made again {})", place.at, place.made),
     });
     let why = reason.as_ref().map(|why| format!(": {why}"));
-    let requests: Vec<String> = drifted.iter().map(show::request).collect();
+    let requests: Vec<String> = drifted.iter().map(decision_lines::format_request).collect();
     let requests = (!requests.is_empty()).then(|| format!(", request {}", requests.join("; ")));
     let verdict = verdict.map(|verdict| format!(", asked again: {verdict}"));
     printable(&format!(

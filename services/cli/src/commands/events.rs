@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use kairo_core::{event_json::EventJson, ids::Name};
 use uuid::Uuid;
 
-use super::{Session, name, status::end_of_log};
+use super::{GatewaySession, name, status::end_of_log};
 use crate::{
     Error,
-    client::{EventFilter, Told},
+    client::{EventFilter, StreamUpdate},
     event_lines::EventLines,
     terminal,
 };
@@ -33,7 +33,7 @@ const LATEST: u64 = 50;
 /// Show what happened, or what is happening
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct EventsArgs {
     /// Only what concerns this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -60,8 +60,8 @@ pub(super) struct Arguments {
     follow: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let mut printer = Printer { json: session.json, lines: terminal::event_lines() };
+pub(super) async fn run(arguments: EventsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let mut printer = EventPrinter { json: session.json, lines: terminal::event_lines() };
     let mut filter = EventFilter {
         agent: arguments.agent,
         thread: arguments.thread,
@@ -77,11 +77,11 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         if !narrowed && filter.latest.is_none() {
             filter.latest = Some(LATEST);
         }
-        history(&mut filter, session, &mut printer).await?;
+        print_history(&mut filter, session, &mut printer).await?;
         return Ok(ExitCode::SUCCESS);
     }
     if filter.since.is_some() || filter.latest.is_some() {
-        history(&mut filter, session, &mut printer).await?;
+        print_history(&mut filter, session, &mut printer).await?;
     }
     if filter.after.is_none() {
         // Said, so that a connection lost before the first event is taken up here and not where it came back.
@@ -89,14 +89,18 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     }
     let mut follow = session.client.follow(EventFilter { since: None, latest: None, before: None, ..filter }, false);
     loop {
-        if let Told::Event(event) = follow.next().await? {
+        if let StreamUpdate::Event(event) = follow.next().await? {
             printer.print(&event)?;
         }
     }
 }
 
 /// Prints what is in the log already, page by page; `filter.after` is then where it ended.
-async fn history(filter: &mut EventFilter, session: &Session, printer: &mut Printer) -> Result<(), Error> {
+async fn print_history(
+    filter: &mut EventFilter,
+    session: &GatewaySession,
+    printer: &mut EventPrinter,
+) -> Result<(), Error> {
     loop {
         let page = session.client.events(filter).await?;
         for event in &page.events {
@@ -109,16 +113,16 @@ async fn history(filter: &mut EventFilter, session: &Session, printer: &mut Prin
     }
 }
 
-struct Printer {
+struct EventPrinter {
     json: bool,
     lines: EventLines,
 }
 
-impl Printer {
+impl EventPrinter {
     fn print(&mut self, event: &EventJson) -> Result<(), Error> {
         match self.json {
             true => terminal::json(event)?,
-            false => terminal::line(self.lines.line(event))?,
+            false => terminal::line(self.lines.format_line(event))?,
         }
         Ok(())
     }

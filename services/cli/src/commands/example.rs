@@ -28,7 +28,7 @@ Exit status: 0 if everything came as the example expects, else 1.";
 /// by the example's scenario.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ExampleArgs {
     /// Name of the example; without a name all are listed
     name: Option<String>,
     /// List the examples
@@ -48,18 +48,18 @@ pub(super) struct Arguments {
     model: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ExampleArgs, json: bool) -> Result<ExitCode, Error> {
     let Some(name) = arguments.name.filter(|_| !arguments.list) else {
-        return list(json);
+        return list_examples(json);
     };
     let environment = config::environment().collect();
-    let Arguments { keep, stay, save, model, .. } = arguments;
-    let options = example::Options { name, keep, stay, save, model, json, environment };
+    let ExampleArgs { keep, stay, save, model, .. } = arguments;
+    let options = example::ExampleOptions { name, keep, stay, save, model, json, environment };
     example::run(options).await
 }
 
-fn list(json: bool) -> Result<ExitCode, Error> {
-    let examples = files::NAMES.map(|name| (name, files::about(name)));
+fn list_examples(json: bool) -> Result<ExitCode, Error> {
+    let examples = files::NAMES.map(|name| (name, files::readme_summary(name)));
     match json {
         true => {
             let examples = examples.map(|(name, about)| serde_json::json!({ "name": name, "about": about }));

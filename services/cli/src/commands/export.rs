@@ -14,7 +14,7 @@ use kairo_core::ids::Name;
 use kairo_proto::words::ExportSection;
 use serde_json::{Value, json};
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ const TOLD: u64 = 5_000;
 /// Write everything that is held of a user into one document, with where each piece came from
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ExportArgs {
     /// The user
     #[arg(long, value_name = "NAME", value_parser = name)]
     user: Name,
@@ -57,17 +57,19 @@ pub(super) struct Arguments {
     output: Option<PathBuf>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ExportArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let pieces = match &arguments.output {
-        None => write(&arguments.user, session, &mut terminal::Document(BufWriter::new(io::stdout()))).await?,
-        Some(path) => to_file(&arguments.user, session, path).await?,
+        None => {
+            write_document(&arguments.user, session, &mut terminal::JsonOutput(BufWriter::new(io::stdout()))).await?
+        }
+        Some(path) => export_to_file(&arguments.user, session, path).await?,
     };
     writeln!(io::stderr(), "{pieces} pieces are held of {}", arguments.user)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A file is there once it is whole, and nobody else may read it.
-async fn to_file(user: &Name, session: &Session, path: &Path) -> Result<u64, Error> {
+async fn export_to_file(user: &Name, session: &GatewaySession, path: &Path) -> Result<u64, Error> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
@@ -75,7 +77,7 @@ async fn to_file(user: &Name, session: &Session, path: &Path) -> Result<u64, Err
     _ = fs::remove_file(&partial);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial);
     let mut file = BufWriter::new(file.map_err(Error::file("create", &partial))?);
-    let written = write(user, session, &mut file).await;
+    let written = write_document(user, session, &mut file).await;
     if written.is_err() {
         // What went wrong is said; that a piece of it stays is not worth more words.
         _ = fs::remove_file(&partial);
@@ -86,51 +88,51 @@ async fn to_file(user: &Name, session: &Session, path: &Path) -> Result<u64, Err
 }
 
 /// Writes the document; how many pieces it has.
-async fn write(user: &Name, session: &Session, out: &mut impl Write) -> Result<u64, Error> {
+async fn write_document(user: &Name, session: &GatewaySession, out: &mut impl Write) -> Result<u64, Error> {
     let path = format!("v1/users/{user}/export");
-    let (mut document, mut after, mut told) = (Document::new(out), None::<String>, 0);
+    let (mut document, mut after, mut told) = (UserDocument::new(out), None::<String>, 0);
     loop {
         let mut query = vec![("limit", PAGE.to_string())];
         query.extend(after.clone().map(|after| ("after", after)));
         let mut page: Value = session.client.get(&path, &query).await?;
         if after.is_none() {
-            document.begin(user, session.client.url(), &page)?;
+            document.write_head(user, session.client.url(), &page)?;
         }
         let rows = page.get_mut("rows").and_then(Value::as_array_mut).map(std::mem::take);
-        for row in session.needed("rows", rows)? {
-            document.add(session.client.url(), row)?;
+        for row in session.require_field("rows", rows)? {
+            document.add_piece(session.client.url(), row)?;
         }
-        let pieces = document.pieces();
+        let pieces = document.piece_count();
         if pieces >= told + TOLD {
             told = pieces;
             writeln!(io::stderr(), "{pieces} pieces so far")?;
         }
         after = page.get("next_after").and_then(Value::as_str).map(str::to_owned);
         if after.is_none() {
-            document.end()?;
+            document.finish()?;
             return Ok(pieces);
         }
     }
 }
 
 /// The document as it is written: sections one after the other, each a list.
-struct Document<'o, W> {
+struct UserDocument<'o, W> {
     out: &'o mut W,
     /// The number of pieces in each section begun so far.
     counts: Vec<u64>,
 }
 
-impl<'o, W: Write> Document<'o, W> {
+impl<'o, W: Write> UserDocument<'o, W> {
     fn new(out: &'o mut W) -> Self {
         Self { out, counts: Vec::new() }
     }
 
-    fn pieces(&self) -> u64 {
+    fn piece_count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
     /// Writes the head of the document: its format, user, gateway and time.
-    fn begin(&mut self, user: &Name, gateway: &str, page: &Value) -> io::Result<()> {
+    fn write_head(&mut self, user: &Name, gateway: &str, page: &Value) -> io::Result<()> {
         let told = |field: &str| page.get(field).cloned().unwrap_or_default();
         let head = [
             ("format", json!(FORMAT)),
@@ -148,12 +150,12 @@ impl<'o, W: Write> Document<'o, W> {
 
     /// Adds a piece to its section. Pieces come section by section, by [`ExportSection::WORDS`]; those of a section that a newer
     /// gateway has are left out.
-    fn add(&mut self, gateway: &str, mut piece: Value) -> io::Result<()> {
+    fn add_piece(&mut self, gateway: &str, mut piece: Value) -> io::Result<()> {
         let section = piece.as_object_mut().and_then(|piece| piece.remove("section"));
         let is_it = |word: &&str| section.as_ref().and_then(Value::as_str) == Some(*word);
         let Some(section) = ExportSection::WORDS.iter().position(is_it) else { return Ok(()) };
-        self.open(section)?;
-        name_places(gateway, &mut piece);
+        self.open_section(section)?;
+        add_object_urls(gateway, &mut piece);
         let Some(count) = self.counts.last_mut() else { return Ok(()) };
         write!(self.out, "{}\n    {piece}", if *count == 0 { "" } else { "," })?;
         *count += 1;
@@ -161,7 +163,7 @@ impl<'o, W: Write> Document<'o, W> {
     }
 
     /// Goes on to a section, past those that have nothing.
-    fn open(&mut self, section: usize) -> io::Result<()> {
+    fn open_section(&mut self, section: usize) -> io::Result<()> {
         for word in ExportSection::WORDS.iter().take(section + 1).skip(self.counts.len()) {
             let last = if self.counts.is_empty() { "" } else { "\n  ]" };
             write!(self.out, "{last},\n  \"{word}\": [")?;
@@ -170,8 +172,8 @@ impl<'o, W: Write> Document<'o, W> {
         Ok(())
     }
 
-    fn end(&mut self) -> io::Result<()> {
-        self.open(ExportSection::WORDS.len() - 1)?;
+    fn finish(&mut self) -> io::Result<()> {
+        self.open_section(ExportSection::WORDS.len() - 1)?;
         let counts: serde_json::Map<String, Value> = ExportSection::WORDS
             .iter()
             .zip(&self.counts)
@@ -183,7 +185,7 @@ impl<'o, W: Write> Document<'o, W> {
 }
 
 /// Says of images, audio and video where their bytes are.
-fn name_places(gateway: &str, piece: &mut Value) {
+fn add_object_urls(gateway: &str, piece: &mut Value) {
     let parts = piece.pointer_mut("/message/parts").and_then(Value::as_array_mut);
     for part in parts.into_iter().flatten() {
         let Some(digest) = part.get("digest").and_then(Value::as_str).map(str::to_owned) else { continue };
@@ -201,13 +203,13 @@ mod tests {
 
     fn document(pieces: &[Value]) -> Value {
         let mut out = Vec::new();
-        let mut document = Document::new(&mut out);
+        let mut document = UserDocument::new(&mut out);
         let page = json!({ "position": 9, "forgotten_through": null });
-        document.begin(&Name::parse("ann").unwrap(), GATEWAY, &page).unwrap();
+        document.write_head(&Name::parse("ann").unwrap(), GATEWAY, &page).unwrap();
         for piece in pieces {
-            document.add(GATEWAY, piece.clone()).unwrap();
+            document.add_piece(GATEWAY, piece.clone()).unwrap();
         }
-        document.end().unwrap();
+        document.finish().unwrap();
         serde_json::from_slice(&out).unwrap()
     }
 

@@ -12,7 +12,7 @@ use kairo_proto::{
 };
 use serde_json::{Value, json};
 
-use super::Session;
+use super::GatewaySession;
 use crate::{Error, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -44,13 +44,13 @@ Exit status: 0.";
 /// Show which versions are there, and raise the epoch
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct FleetArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<FleetCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum FleetCommand {
     /// Have everything written that this version can write
     #[command(after_help = PROMOTE)]
     Promote,
@@ -61,38 +61,41 @@ enum Command {
     Release,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: FleetArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let answer: Value = match arguments.command {
         None => session.client.get("v1/fleet", &[]).await?,
-        Some(Command::Promote) => order(session, "promote").await?,
-        Some(Command::Hold) => order(session, "hold").await?,
-        Some(Command::Release) => order(session, "release").await?,
+        Some(FleetCommand::Promote) => post_order(session, "promote").await?,
+        Some(FleetCommand::Hold) => post_order(session, "hold").await?,
+        Some(FleetCommand::Release) => post_order(session, "release").await?,
     };
     if session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
     let lines = match arguments.command {
-        None => fleet(session.read(answer)?),
-        Some(Command::Promote) => vec![promoted(session.read(answer)?)],
-        Some(Command::Hold) => {
-            let HoldFleetResponse { hold } = session.read(answer)?;
-            vec![held(&session.needed("hold", hold)?)]
+        None => format_fleet(session.parse_answer(answer)?),
+        Some(FleetCommand::Promote) => vec![format_promotion(session.parse_answer(answer)?)],
+        Some(FleetCommand::Hold) => {
+            let HoldFleetResponse { hold } = session.parse_answer(answer)?;
+            vec![format_hold(&session.require_field("hold", hold)?)]
         }
-        Some(Command::Release) => {
-            let ReleaseFleetResponse { released } = session.read(answer)?;
-            vec![released.map_or_else(|| "nobody held it".to_owned(), |hold| format!("released: {}", held(&hold)))]
+        Some(FleetCommand::Release) => {
+            let ReleaseFleetResponse { released } = session.parse_answer(answer)?;
+            vec![
+                released
+                    .map_or_else(|| "nobody held it".to_owned(), |hold| format!("released: {}", format_hold(&hold))),
+            ]
         }
     };
     lines.into_iter().try_for_each(terminal::line)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn order(session: &Session, order: &str) -> Result<Value, Error> {
+async fn post_order(session: &GatewaySession, order: &str) -> Result<Value, Error> {
     Ok(session.client.post(&format!("v1/fleet/{order}"), &json!({})).await?)
 }
 
-fn fleet(fleet: GetFleetResponse) -> Vec<String> {
+fn format_fleet(fleet: GetFleetResponse) -> Vec<String> {
     let GetFleetResponse { epoch, reader, replicas, behind, enables, hold } = fleet;
     let rows = replicas.into_iter().map(|replica| {
         let FleetReplicaRow { service, instance, version, reader } = replica;
@@ -110,18 +113,18 @@ fn fleet(fleet: GetFleetResponse) -> Vec<String> {
     if !behind.is_empty() {
         lines.push(format!("replace these first, which read less: {}", behind.join(", ")));
     }
-    lines.extend(hold.as_ref().map(held));
+    lines.extend(hold.as_ref().map(format_hold));
     lines
 }
 
-fn promoted(PromoteFleetResponse { epoch, before }: PromoteFleetResponse) -> String {
+fn format_promotion(PromoteFleetResponse { epoch, before }: PromoteFleetResponse) -> String {
     match epoch == before {
         true => format!("epoch {epoch} is in force already"),
         false => format!("epoch {epoch} is in force; it was {before}"),
     }
 }
 
-fn held(HoldRow { by, since }: &HoldRow) -> String {
+fn format_hold(HoldRow { by, since }: &HoldRow) -> String {
     let since = since.as_ref().and_then(time::read).map(|since| format!(" since {since:.0}"));
     format!("{by} keeps the epoch from being raised{}", since.unwrap_or_default())
 }
@@ -139,14 +142,14 @@ mod tests {
             "enables": [{"epoch": 7, "what": "digests"}, {"epoch": 8, "what": "seals"}],
             "hold": {"by": "api_key:ann", "since": "2026-11-25T18:00:00Z"},
         });
-        let told = fleet(serde_json::from_value(answer).unwrap()).join("\n");
+        let told = format_fleet(serde_json::from_value(answer).unwrap()).join("\n");
         assert_eq!(
             told,
             "SERVICE  VERSION  READS  REPLICA\nrouter   0.1.0    6      router-1\n\nepoch 6 is in force\n\
              a promotion raises it to 8:\n  7  digests\n  8  seals\nreplace these first, which read less: router-1\n\
              api_key:ann keeps the epoch from being raised since 2026-11-25T18:00:00Z"
         );
-        let nothing = fleet(GetFleetResponse { epoch: 8, reader: 8, ..Default::default() });
+        let nothing = format_fleet(GetFleetResponse { epoch: 8, reader: 8, ..Default::default() });
         assert_eq!(nothing.last().unwrap(), "there is nothing to promote to");
     }
 }

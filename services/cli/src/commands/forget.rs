@@ -11,7 +11,7 @@ use kairo_proto::{
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{Error, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Have a user forgotten, in the log and in everything that is made from it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ForgetArgs {
     /// The user
     #[arg(long, value_name = "NAME", value_parser = name)]
     user: Name,
@@ -46,17 +46,17 @@ pub(super) struct Arguments {
     dry_run: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { user, dry_run } = arguments;
+pub(super) async fn run(arguments: ForgetArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let ForgetArgs { user, dry_run } = arguments;
     let path = format!("v1/users/{user}/forget");
     let answer: Value = session.client.post(&path, &json!({ "dry_run": dry_run })).await?;
     if dry_run && session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let given: ForgetUserResponse = session.read(answer)?;
+    let given: ForgetUserResponse = session.parse_answer(answer)?;
     if !session.json {
-        told(&given).into_iter().try_for_each(terminal::line)?;
+        format_held_data(&given).into_iter().try_for_each(terminal::line)?;
     }
     if dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -64,13 +64,13 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let mut last = (String::new(), String::new());
     loop {
         let answer: Value = session.client.get(&path, &[]).await?;
-        let now: GetForgettingResponse = session.read(answer.clone())?;
+        let now: GetForgettingResponse = session.parse_answer(answer.clone())?;
         let is_done = now.step_word() == ForgettingStep::Done && now.order_id == given.order_id;
         if session.json && is_done {
             terminal::json(&answer)?;
         }
         if !session.json && last != (now.step.clone(), now.reason.clone()) {
-            terminal::line(shown(&now))?;
+            terminal::line(format_forgetting_step(&now))?;
         }
         if is_done {
             return Ok(ExitCode::SUCCESS);
@@ -81,14 +81,14 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 /// Returns a table of the data that agents hold of the user, and warns if it is not sealed.
-fn told(given: &ForgetUserResponse) -> Vec<String> {
+fn format_held_data(given: &ForgetUserResponse) -> Vec<String> {
     let ForgetUserResponse { user, held, sealed, .. } = given;
     let mut lines = Vec::new();
     if held.is_empty() {
         lines.push(format!("no agent has anything of {user}"));
     } else {
         let heads = ["agent", "threads", "messages", "actions", "tasks", "memories", "state", "asked"];
-        lines.extend(table(heads, held.iter().map(cells)));
+        lines.extend(table(heads, held.iter().map(held_data_cells)));
     }
     if !sealed {
         lines.push("what users say is not sealed (privacy.master_key), so nobody can be forgotten".to_owned());
@@ -96,14 +96,14 @@ fn told(given: &ForgetUserResponse) -> Vec<String> {
     lines
 }
 
-fn cells(held: &HeldRow) -> [String; 8] {
+fn held_data_cells(held: &HeldRow) -> [String; 8] {
     let HeldRow { agent, threads, messages, actions, tasks, memories, inner_state, asked } = held;
     let [threads, messages, actions, tasks, memories, inner_state, asked] =
         [threads, messages, actions, tasks, memories, inner_state, asked].map(ToString::to_string);
     [agent.clone(), threads, messages, actions, tasks, memories, inner_state, asked]
 }
 
-fn shown(now: &GetForgettingResponse) -> String {
+fn format_forgetting_step(now: &GetForgettingResponse) -> String {
     let agents = now.agents.len();
     let step = match now.step_word() {
         ForgettingStep::Asked => "asked for".to_owned(),

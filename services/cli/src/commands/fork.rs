@@ -1,8 +1,8 @@
 //! `kairo fork`
 
-mod show;
-mod talk;
-mod typed;
+mod dialogue;
+mod input;
+mod screen;
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -17,16 +17,17 @@ use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use kairo_agent_runtime::Config;
 use kairo_core::ids::Name;
-use kairo_fork::{Fork, Keep, Settings, mocks::Mocks};
+use kairo_fork::{Fork, ForkSettings, PendingFate, mocks::Mocks};
 use kairo_proto::v1::LogMessage;
-use kairo_replay::cut::{Cut, NoCut, Parts};
+use kairo_replay::cut::{Cut, CutError, ForkParts};
 
-use self::{show::Screen, talk::Talk, typed::Typed};
+use self::{dialogue::ForkDialogue, input::ForkInput, screen::ForkScreen};
 use super::{
-    Session, ahead, duration, name,
-    replay::changes::{text, words},
+    GatewaySession, duration, name,
+    replay::changes::{read_text, read_trimmed_text},
+    signed_duration,
 };
-use crate::{Error, agent_log::Source, asking, models::without_credentials};
+use crate::{Error, agent_log::LogSource, asking, models::without_credentials};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +53,7 @@ named cannot be used.";
 /// Talk to agents as they were at a place in their log, apart from it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ForkArgs {
     /// The agents, with commas between, the one that is spoken with first; without --file, their part of the log is read from
     /// the gateway, which takes an administrator's key
     #[arg(value_parser = name, value_delimiter = ',', required = true, value_name = "AGENT,…")]
@@ -73,13 +74,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
     /// Treatment of calls that were in flight
-    #[arg(long, value_enum, default_value_t = Pending::Recorded, value_name = "WHAT")]
-    pending: Pending,
+    #[arg(long, value_enum, default_value_t = PendingTreatment::Recorded, value_name = "WHAT")]
+    pending: PendingTreatment,
     /// A YAML file with what tools answer: a list of `tool`, `result` or `error`, and the `arguments` it is for
     #[arg(long, value_name = "FILE")]
     mocks: Option<PathBuf>,
     /// Let this time pass when nothing is left to be done, before the end
-    #[arg(long, value_parser = ahead, value_name = "TIME")]
+    #[arg(long, value_parser = signed_duration, value_name = "TIME")]
     wait: Option<SignedDuration>,
     /// Keep the log of the fork in this file, what stood before it included
     #[arg(long, value_name = "FILE")]
@@ -91,40 +92,42 @@ pub(super) struct Arguments {
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
     #[command(flatten)]
-    asking: asking::Options,
+    asking: asking::AskingOptions,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Pending {
+enum PendingTreatment {
     /// It comes to what the log says of it later; what the log says nothing of is lost
     Recorded,
     /// Nobody knows what came of it
     Lost,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let prompt = arguments.prompt.as_deref().map(words).transpose()?;
-    let mocks = arguments.mocks.as_deref().map(mocks).transpose()?.unwrap_or_default();
-    let message = arguments.message.as_deref().map(words).transpose()?;
+pub(super) async fn run(arguments: ForkArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let prompt = arguments.prompt.as_deref().map(read_trimmed_text).transpose()?;
+    let mocks = arguments.mocks.as_deref().map(read_mocks).transpose()?.unwrap_or_default();
+    let message = arguments.message.as_deref().map(read_trimmed_text).transpose()?;
     let (configured, has_models) = arguments.asking.models.load()?;
-    let source = Source::of(arguments.file.as_deref(), &session.client, &arguments.agents, None);
+    let source = LogSource::file_or_agents(arguments.file.as_deref(), &session.client, &arguments.agents, None);
     let models = match has_models {
-        true => Some(Arc::new(asking::forking(&configured, &arguments.asking, asking::parts(&source)?)?)),
+        true => {
+            Some(Arc::new(asking::build_fork_asking(&configured, &arguments.asking, asking::open_media(&source)?)?))
+        }
         false => None,
     };
-    let parts = cut(&arguments, &source).await?;
-    let user = arguments.user.clone().or_else(|| parts.spoke_last(arguments.agents.first()?));
+    let parts = read_fork_parts(&arguments, &source).await?;
+    let user = arguments.user.clone().or_else(|| parts.last_speaker(arguments.agents.first()?));
     // As in `kairo chat`, where nobody has yet.
     let user =
         user.or_else(|| Name::parse("you").ok()).ok_or_else(|| Error::Usage("--user: expected a name".to_owned()))?;
     let heavy = &configured.models.heavy;
     let model =
         has_models.then(|| format!("{} at {}", heavy.model, without_credentials(&heavy.base_url).unwrap_or_default()));
-    let (typed, asked) = Typed::begin(message, session.json);
-    let settings = Settings {
+    let (typed, asked) = ForkInput::start(message, session.json);
+    let settings = ForkSettings {
         pending: match arguments.pending {
-            Pending::Recorded => Keep::Recorded,
-            Pending::Lost => Keep::Lost,
+            PendingTreatment::Recorded => PendingFate::Recorded,
+            PendingTreatment::Lost => PendingFate::Lost,
         },
         mocks,
         asked,
@@ -132,37 +135,37 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         models: models.clone().map(|models| models as _),
         prompt,
     };
-    let screen = Screen::new(session, arguments.events, arguments.agents.len() > 1);
-    screen.begin(&parts, &user, model.as_deref())?;
-    let fork = Fork::begin(parts, settings).await.map_err(failed)?;
-    let talk = Talk {
+    let screen = ForkScreen::new(session, arguments.events, arguments.agents.len() > 1);
+    screen.show_opening(&parts, &user, model.as_deref())?;
+    let fork = Fork::start(parts, settings).await.map_err(fork_error)?;
+    let talk = ForkDialogue {
         fork,
         models,
         user,
         agents: arguments.agents.clone(),
-        typed,
+        input: typed,
         screen,
         timeout: arguments.timeout,
-        asked: VecDeque::new(),
+        pending_questions: VecDeque::new(),
     };
     talk.run(arguments.wait, arguments.export.as_deref()).await
 }
 
 /// Reads the log up to the fork and returns the parts that the fork begins with.
-async fn cut(arguments: &Arguments, source: &Source<'_>) -> Result<Parts, Error> {
+async fn read_fork_parts(arguments: &ForkArgs, source: &LogSource<'_>) -> Result<ForkParts, Error> {
     let mut cut = Cut::new(arguments.at, arguments.agents.iter().cloned().collect::<BTreeSet<_>>());
     let take = |message: &LogMessage| {
-        cut.take(message).map_err(|broken| Error::Advice(broken.to_string()))?;
+        cut.apply(message).map_err(|broken| Error::Advice(broken.to_string()))?;
         Ok(ControlFlow::Continue(()))
     };
     source.read(take).await?;
-    cut.parts().map_err(|error: NoCut| Error::Advice(error.to_string()))
+    cut.into_parts().map_err(|error: CutError| Error::Advice(error.to_string()))
 }
 
-fn mocks(path: &Path) -> Result<Mocks, Error> {
-    Mocks::read(&text(path)?).map_err(|error| Error::Usage(format!("{}: {error}", path.display())))
+fn read_mocks(path: &Path) -> Result<Mocks, Error> {
+    Mocks::parse(&read_text(path)?).map_err(|error| Error::Usage(format!("{}: {error}", path.display())))
 }
 
-fn failed(error: kairo_fork::ForkError) -> Error {
+fn fork_error(error: kairo_fork::ForkError) -> Error {
     Error::Advice(error.to_string())
 }

@@ -8,10 +8,10 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::{ApprovalRow, BriefingRow, GetInboxResponse, OfferRow};
 use kairo_proto::words::OfferAction;
 
-use super::{Session, name, question};
+use super::{GatewaySession, mcp_question, name};
 use crate::{
-    Error, lapse,
-    question::{About, Question},
+    Error, durations,
+    question::{AgentQuestion, QuestionSubject},
     rows,
     steps::one_line,
     terminal,
@@ -20,38 +20,38 @@ use crate::{
 /// Show what waits for your answer, suggested threads and calls that need your consent, and what you were told unasked
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  kairo inbox --user ann")]
-pub(super) struct Arguments {
+pub(super) struct InboxArgs {
     /// User whose answer is awaited
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: InboxArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let query = [("user", arguments.user.to_string())];
-    if let Some(inbox) = session.ask("v1/inbox", &query).await? {
-        lines(inbox, Timestamp::now()).into_iter().try_for_each(terminal::line)?;
+    if let Some(inbox) = session.get_or_print_json("v1/inbox", &query).await? {
+        format_inbox(inbox, Timestamp::now()).into_iter().try_for_each(terminal::line)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
+fn format_inbox(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
     let offers = inbox.offers.into_iter().map(|offer| {
         let said = offer.message.as_deref().map(|message| format!("You said: {}", one_line(message)));
-        (rows::time(offer.offered_at), said, Question::from(offer))
+        (rows::time(offer.offered_at), said, AgentQuestion::from(offer))
     });
     let consents = inbox.approvals.into_iter();
-    let consents = consents.map(|approval| (rows::time(approval.requested_at), None, Question::from(approval)));
+    let consents = consents.map(|approval| (rows::time(approval.requested_at), None, AgentQuestion::from(approval)));
     let mut asked: Vec<_> = offers.chain(consents).collect();
     asked.sort_by_key(|(at, ..)| *at);
-    let told = inbox.briefings.iter().flat_map(|briefing| told(briefing, now));
+    let told = inbox.briefings.iter().flat_map(|briefing| format_briefing(briefing, now));
     // Calls wait for these.
-    let urgent: Vec<_> = inbox.questions.iter().flat_map(|asked| question::lines(asked, now)).collect();
+    let urgent: Vec<_> = inbox.questions.iter().flat_map(|asked| mcp_question::format_question(asked, now)).collect();
     if asked.is_empty() && urgent.is_empty() {
         return ["nothing waits for an answer".to_owned()].into_iter().chain(told).collect();
     }
-    let lines = |(at, said, question): (Option<Timestamp>, Option<String>, Question)| {
+    let lines = |(at, said, question): (Option<Timestamp>, Option<String>, AgentQuestion)| {
         let [yes, no] = question.commands();
-        let ago = at.map(|at| format!(", {} ago", lapse::between(at, now))).unwrap_or_default();
+        let ago = at.map(|at| format!(", {} ago", durations::format_between(at, now))).unwrap_or_default();
         let mut lines = vec![format!("{}{ago}", question.agent)];
         lines.extend(said.map(|said| format!("  {said}")));
         lines.push(format!("  {}", one_line(&question.words())));
@@ -62,15 +62,16 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
 }
 
 /// Returns the lines of a briefing that an agent gave unasked, with its reason.
-fn told(briefing: &BriefingRow, now: Timestamp) -> Vec<String> {
-    let ago = rows::took(briefing.briefed_at, None, now).map(|ago| format!(", {ago} ago")).unwrap_or_default();
+fn format_briefing(briefing: &BriefingRow, now: Timestamp) -> Vec<String> {
+    let ago =
+        rows::format_elapsed(briefing.briefed_at, None, now).map(|ago| format!(", {ago} ago")).unwrap_or_default();
     let (said, why) = (one_line(&briefing.summary), one_line(&briefing.reason));
     vec![format!("{}{ago}", briefing.agent), format!("  {said}"), format!("  told because: {why}")]
 }
 
-impl From<OfferRow> for Question {
+impl From<OfferRow> for AgentQuestion {
     fn from(offer: OfferRow) -> Self {
-        let about = About::Thread {
+        let about = QuestionSubject::Thread {
             new: offer.action_word() == OfferAction::SuggestNew,
             thread_id: offer.thread_id.unwrap_or_default(),
             current_thread_id: offer.current_thread_id.unwrap_or_default(),
@@ -81,10 +82,10 @@ impl From<OfferRow> for Question {
     }
 }
 
-impl From<ApprovalRow> for Question {
+impl From<ApprovalRow> for AgentQuestion {
     fn from(approval: ApprovalRow) -> Self {
         let arguments = rows::text(approval.arguments.as_ref()).to_owned();
-        let about = About::Consent { tool: approval.tool, arguments, outside: approval.outside };
+        let about = QuestionSubject::Consent { tool: approval.tool, arguments, outside: approval.outside };
         Self { id: approval.action_id, agent: approval.agent, about }
     }
 }
@@ -114,7 +115,7 @@ mod tests {
             }],
         }))
         .unwrap();
-        let text = lines(inbox, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
+        let text = format_inbox(inbox, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
         let parts = [
             "eve, 1m 5s ago\n  The agent eve asks for consent to call email.send {\"to\":\"x\"}. May it?\n  yes: kairo approve",
             "bob, 5s ago\n  You said: Did John reply?\n  This seems to belong to another thread, Mail from John (mail).",
@@ -124,6 +125,6 @@ mod tests {
         for part in parts {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
-        assert_eq!(lines(GetInboxResponse::default(), Timestamp::now()), ["nothing waits for an answer"]);
+        assert_eq!(format_inbox(GetInboxResponse::default(), Timestamp::now()), ["nothing waits for an answer"]);
     }
 }

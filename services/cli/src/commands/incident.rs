@@ -2,7 +2,7 @@
 
 mod export;
 mod junit;
-mod show;
+mod manifest_summary;
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use kairo_replay::{
-    accepted::{Accepted, Grade, Verdict},
+    accepted_differences::{AcceptedDifferences, Grade, TestVerdict},
     incident::Manifest,
     report::Report,
 };
@@ -20,12 +20,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Session,
-    replay::{What, changes, show as decisions},
+    GatewaySession,
+    replay::{ReplayPlan, changes, decision_lines as decisions},
 };
 use crate::{
     Error,
-    agent_log::{self, Source},
+    agent_log::{self, LogSource},
     event_lines::printable,
     terminal,
 };
@@ -57,22 +57,22 @@ const LARGEST: u64 = 1024 * 1024;
 /// Keep what an agent did in one file, make it again anywhere, and hold builds to it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct IncidentArgs {
     #[command(subcommand)]
-    command: Command,
+    command: IncidentCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Export(export::Arguments),
-    Show(ShowArguments),
-    Run(RunArguments),
-    Test(TestArguments),
+enum IncidentCommand {
+    Export(export::IncidentExportArgs),
+    Show(IncidentShowArgs),
+    Run(IncidentRunArgs),
+    Test(IncidentTestArgs),
 }
 
 /// Show what incident files hold, if they are as they were exported
 #[derive(Debug, Args)]
-struct ShowArguments {
+struct IncidentShowArgs {
     /// Files that `kairo incident export` wrote
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -80,18 +80,18 @@ struct ShowArguments {
 
 /// Make the decisions of incident files again
 #[derive(Debug, Args)]
-struct RunArguments {
+struct IncidentRunArgs {
     /// Files that `kairo incident export` wrote
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    changes: changes::Options,
+    changes: changes::ReplayChangeOptions,
 }
 
 /// Make the decisions of incident files again; what is not the same must be accepted
 #[derive(Debug, Args)]
 #[command(after_help = TEST_EXAMPLES)]
-struct TestArguments {
+struct IncidentTestArgs {
     /// Files that `kairo incident export` wrote
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -102,62 +102,62 @@ struct TestArguments {
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     #[command(flatten)]
-    changes: changes::Options,
+    changes: changes::ReplayChangeOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: IncidentArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        Command::Export(arguments) => export::run(arguments, session).await,
-        Command::Show(ShowArguments { files }) => {
+        IncidentCommand::Export(arguments) => export::run(arguments, session).await,
+        IncidentCommand::Show(IncidentShowArgs { files }) => {
             for path in files {
-                show::told(&manifest(&path)?, &path, session.json)?;
+                manifest_summary::print_manifest(&read_manifest(&path)?, &path, session.json)?;
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Run(RunArguments { files, changes }) => {
-            let grade = tested(&files, &changes, &Accepted::default(), session.json).await?;
-            Ok(ExitCode::from(worst(&grade).status()))
+        IncidentCommand::Run(IncidentRunArgs { files, changes }) => {
+            let grade = test_files(&files, &changes, &AcceptedDifferences::default(), session.json).await?;
+            Ok(ExitCode::from(worst_grade(&grade).exit_status()))
         }
-        Command::Test(TestArguments { files, accept, junit, changes }) => {
-            let accepted = accept.as_deref().map(accepted).transpose()?.unwrap_or_default();
-            let came = tested(&files, &changes, &accepted, session.json).await?;
+        IncidentCommand::Test(IncidentTestArgs { files, accept, junit, changes }) => {
+            let accepted = accept.as_deref().map(read_accepted).transpose()?.unwrap_or_default();
+            let came = test_files(&files, &changes, &accepted, session.json).await?;
             if let Some(path) = junit {
-                let suites: Vec<junit::Suite<'_>> = came.iter().map(Came::suite).collect();
+                let suites: Vec<junit::JunitSuite<'_>> = came.iter().map(IncidentOutcome::to_junit_suite).collect();
                 // Another status says something about the decisions.
                 let unwritten = |error| Error::Usage(format!("--junit: cannot write {}: {error}", path.display()));
-                fs::write(&path, junit::written(&suites)).map_err(unwritten)?;
+                fs::write(&path, junit::render_suites(&suites)).map_err(unwritten)?;
             }
-            Ok(ExitCode::from(worst(&came).status()))
+            Ok(ExitCode::from(worst_grade(&came).exit_status()))
         }
     }
 }
 
 /// The report and verdict of a file, or the reason why it cannot be replayed.
-struct Came {
+struct IncidentOutcome {
     file: String,
-    of: Result<(Report, Verdict), String>,
+    result: Result<(Report, TestVerdict), String>,
 }
 
-impl Came {
+impl IncidentOutcome {
     fn grade(&self) -> Grade {
-        self.of.as_ref().map_or(Grade::NotReplayable, |(_, verdict)| verdict.result)
+        self.result.as_ref().map_or(Grade::NotReplayable, |(_, verdict)| verdict.result)
     }
 
-    fn suite(&self) -> junit::Suite<'_> {
-        let of = self.of.as_ref().map(|(report, verdict)| (report, verdict)).map_err(String::as_str);
+    fn to_junit_suite(&self) -> junit::JunitSuite<'_> {
+        let of = self.result.as_ref().map(|(report, verdict)| (report, verdict)).map_err(String::as_str);
         (&self.file, of)
     }
 
-    fn lines(&self) -> Vec<String> {
+    fn to_lines(&self) -> Vec<String> {
         let file = printable(&self.file);
-        let (report, verdict) = match &self.of {
+        let (report, verdict) = match &self.result {
             Ok(came) => came,
             Err(why) => return vec![format!("{file}: not replayable: {}", printable(why))],
         };
         let mut lines = vec![format!("{file}: {}", report.agents.first().map(ToString::to_string).unwrap_or_default())];
-        lines.extend(report.decisions.iter().filter_map(decisions::line));
-        lines.extend(report.stopped.iter().map(decisions::stopped));
-        lines.extend(decisions::counts(&report.counts));
+        lines.extend(report.decisions.iter().filter_map(decisions::format_decision_line));
+        lines.extend(report.stopped.iter().map(decisions::describe_stop));
+        lines.extend(decisions::format_counts(&report.counts));
         let accepted = verdict.accepted.iter();
         lines.extend(accepted.map(|(at, why)| format!("  decision {at} is accepted: {}", printable(why))));
         let unused = verdict.unused.iter();
@@ -168,8 +168,8 @@ impl Came {
         lines
     }
 
-    fn json(&self) -> impl Serialize + use<> {
-        let Self { file, of } = self;
+    fn to_json(&self) -> impl Serialize + use<> {
+        let Self { file, result: of } = self;
         let form = "kairo.incident.v1";
         match of {
             Ok((report, verdict)) => json!({ "report": form, "file": file, "verdict": verdict, "replay": report }),
@@ -181,19 +181,19 @@ impl Came {
     }
 }
 
-fn worst(came: &[Came]) -> Grade {
-    came.iter().map(Came::grade).max().unwrap_or_default()
+fn worst_grade(came: &[IncidentOutcome]) -> Grade {
+    came.iter().map(IncidentOutcome::grade).max().unwrap_or_default()
 }
 
-async fn tested(
+async fn test_files(
     files: &[PathBuf],
-    changes: &changes::Options,
-    accepted: &Accepted,
+    changes: &changes::ReplayChangeOptions,
+    accepted: &AcceptedDifferences,
     json: bool,
-) -> Result<Vec<Came>, Error> {
+) -> Result<Vec<IncidentOutcome>, Error> {
     let mut all = Vec::new();
     for path in files {
-        let of = match again(path, changes).await {
+        let of = match replay_incident(path, changes).await {
             Ok((manifest, report)) => {
                 let verdict = accepted.judge(&report, &manifest.state);
                 Ok((report, verdict))
@@ -202,10 +202,10 @@ async fn tested(
             Err(Error::Damaged(why) | Error::Advice(why)) => Err(why),
             Err(other) => return Err(other),
         };
-        let came = Came { file: path.display().to_string(), of };
+        let came = IncidentOutcome { file: path.display().to_string(), result: of };
         match json {
-            true => terminal::json(&came.json())?,
-            false => came.lines().into_iter().try_for_each(terminal::line)?,
+            true => terminal::json(&came.to_json())?,
+            false => came.to_lines().into_iter().try_for_each(terminal::line)?,
         }
         all.push(came);
     }
@@ -213,31 +213,31 @@ async fn tested(
 }
 
 /// Reads the manifest of an incident file, and fails if the file was altered since its export.
-fn manifest(path: &Path) -> Result<Manifest, Error> {
-    let opened = agent_log::opened(path)?.ok_or_else(|| {
+fn read_manifest(path: &Path) -> Result<Manifest, Error> {
+    let opened = agent_log::verify_incident(path)?.ok_or_else(|| {
         let path = path.display();
         Error::Usage(format!("{path}: expected a file that `kairo incident export` wrote"))
     })?;
     Ok(opened.manifest)
 }
 
-async fn again(path: &Path, changes: &changes::Options) -> Result<(Manifest, Report), Error> {
-    let manifest = manifest(path)?;
+async fn replay_incident(path: &Path, changes: &changes::ReplayChangeOptions) -> Result<(Manifest, Report), Error> {
+    let manifest = read_manifest(path)?;
     let agents = std::slice::from_ref(&manifest.agent);
-    let what = What { agents, range: manifest.range, changes: changes.read()? };
-    let report = what.made_again(&Source::File(path), |_| Ok(())).await?;
+    let what = ReplayPlan { agents, range: manifest.range, changes: changes.load()? };
+    let report = what.replay(&LogSource::File(path), |_| Ok(())).await?;
     Ok((manifest, report))
 }
 
-fn accepted(path: &Path) -> Result<Accepted, Error> {
+fn read_accepted(path: &Path) -> Result<AcceptedDifferences, Error> {
     let wrong = |why: String| Error::Usage(format!("{}: {why}", path.display()));
     let size = fs::metadata(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?.len();
     if size > LARGEST {
         return Err(wrong(format!("expected at most {LARGEST} bytes, found {size}")));
     }
     let text = fs::read_to_string(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
-    let accepted: Accepted = serde_saphyr::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match accepted.mistake() {
+    let accepted: AcceptedDifferences = serde_saphyr::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match accepted.first_mistake() {
         Some(why) => Err(wrong(why)),
         None => Ok(accepted),
     }

@@ -10,7 +10,7 @@ use kairo_proto::{
     v1::{GetInnerStateHistoryResponse, InnerStateRow, ListInnerStateResponse},
 };
 
-use super::{Session, memories::opened, name};
+use super::{GatewaySession, memories::open_secret, name};
 use crate::{
     Error,
     event_lines::{in_one_line, printable},
@@ -29,7 +29,7 @@ Examples:
 /// Show what an agent keeps in its inner state, and what stood there before
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct InnerStateArgs {
     /// The agent
     #[arg(value_parser = name, value_name = "AGENT")]
     agent: Name,
@@ -54,7 +54,7 @@ pub(super) struct Arguments {
     limit: u32,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: InnerStateArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let place = format!("v1/agents/{}/inner-state", arguments.agent);
     let mut query = vec![("limit", arguments.limit.to_string())];
     query.extend(arguments.key.map(|key| ("key", key)));
@@ -62,21 +62,21 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     query.extend(arguments.user.map(|user| ("user", user.to_string())));
     let rows = match arguments.history {
         true => {
-            let history = session.ask(&format!("{place}/history"), &query).await?;
+            let history = session.get_or_print_json(&format!("{place}/history"), &query).await?;
             history.map(|GetInnerStateHistoryResponse { changes, .. }| changes)
         }
         false => {
-            let listed = session.ask(&place, &query).await?;
+            let listed = session.get_or_print_json(&place, &query).await?;
             listed.map(|ListInnerStateResponse { entries, .. }| entries)
         }
     };
     let Some(rows) = rows else { return Ok(ExitCode::SUCCESS) };
-    lines(&rows).into_iter().try_for_each(terminal::row)?;
+    format_inner_state(&rows).into_iter().try_for_each(terminal::row)?;
     if arguments.reveal {
         let key = secret_key::find()?;
         for row in &rows {
             for secret in &row.secrets {
-                let open = opened(&key, &row.version_id, secret)?;
+                let open = open_secret(&key, &row.version_id, secret)?;
                 terminal::line(format!("{}: {}", printable(&secret.name), printable(&open)))?;
             }
         }
@@ -84,7 +84,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(rows: &[InnerStateRow]) -> Vec<String> {
+fn format_inner_state(rows: &[InnerStateRow]) -> Vec<String> {
     let rows = rows.iter().map(|row| {
         let at = row.updated_at.as_ref().and_then(time::read).unwrap_or(Timestamp::UNIX_EPOCH);
         [
@@ -116,7 +116,7 @@ mod tests {
             updated_at: Some(time::message("2026-11-21T10:00:00Z".parse().unwrap())),
             ..InnerStateRow::default()
         };
-        let told = lines(&[row("launch", Some("ann"), false), row("house", None, true)]);
+        let told = format_inner_state(&[row("launch", Some("ann"), false), row("house", None, true)]);
         assert_eq!(told[1], "launch  ann   2026-11-21T10:00:00Z  in June    team");
         assert_eq!(told[2], "house   -     2026-11-21T10:00:00Z  (deleted)  team");
     }

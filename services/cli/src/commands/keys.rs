@@ -12,7 +12,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::{Session, caps::CapOptions, duration, name};
+use super::{GatewaySession, caps::CapOptions, duration, name};
 use crate::{Error, event_lines::printable, rows, table::table, terminal};
 
 /// The API key of whoever runs the command.
@@ -20,20 +20,20 @@ const VARIABLE: &str = "KAIRO_API_KEY";
 
 /// Look after the API keys of the gateway
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct KeysArgs {
     #[command(subcommand)]
-    command: Command,
+    command: KeysCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum KeysCommand {
     /// Make a key and show it: it cannot be shown again
     #[command(
         after_help = "Examples:\n  kairo keys create --name shop --scope read,write --agent default --expires 30d\n  \
                             kairo keys create --name ann-phone --scope read,write --user ann\n  \
                             kairo keys create --name trial --scope write --cap-tokens-per-day 50000"
     )]
-    Create(Create),
+    Create(KeyCreateArgs),
     /// Show every key, but not its secret
     #[command(after_help = "Example:\n  kairo keys list")]
     List,
@@ -47,13 +47,13 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct Create {
+struct KeyCreateArgs {
     /// Holder of the key, in your own words
     #[arg(long, value_name = "NAME")]
     name: String,
     /// Scopes of the key: read, write, admin
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
-    scope: Vec<Scope>,
+    scope: Vec<KeyScopeArg>,
     /// Only for this agent; may be given more than once
     #[arg(long, value_name = "AGENT", value_parser = name)]
     agent: Vec<Name>,
@@ -68,14 +68,14 @@ struct Create {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Scope {
+enum KeyScopeArg {
     Read,
     Write,
     Admin,
 }
 
-impl Scope {
-    fn word(self) -> words::Scope {
+impl KeyScopeArg {
+    fn to_scope(self) -> words::Scope {
         match self {
             Self::Read => words::Scope::Read,
             Self::Write => words::Scope::Write,
@@ -84,11 +84,11 @@ impl Scope {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: KeysArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        Command::Create(wanted) => create(wanted, session).await?,
-        Command::List => list(session).await?,
-        Command::Revoke { key_id } => {
+        KeysCommand::Create(wanted) => create_key(wanted, session).await?,
+        KeysCommand::List => list_keys(session).await?,
+        KeysCommand::Revoke { key_id } => {
             let answer: Value = session.client.delete(&format!("v1/keys/{key_id}")).await?;
             match session.json {
                 true => terminal::json(&answer)?,
@@ -99,33 +99,33 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-async fn create(wanted: Create, session: &Session) -> Result<(), Error> {
+async fn create_key(wanted: KeyCreateArgs, session: &GatewaySession) -> Result<(), Error> {
     let expires_at = wanted.expires.map(|within| {
         let too_far = || Error::Advice("--expires: that is after the end of the calendar".to_owned());
         Timestamp::now().checked_add(within).map_err(|_| too_far())
     });
     let wanted = MakeKeyRequest {
         name: wanted.name,
-        scopes: wanted.scope.into_iter().map(|scope| scope.word().text()).collect(),
+        scopes: wanted.scope.into_iter().map(|scope| scope.to_scope().text()).collect(),
         agents: wanted.agent.iter().map(Name::to_string).collect(),
         user: wanted.user.map(|user| user.to_string()).unwrap_or_default(),
         expires_at: expires_at.transpose()?.map(time::message),
-        caps: wanted.caps.caps(),
+        caps: wanted.caps.into_caps(),
     };
     let answer: Value = session.client.post("v1/keys", &wanted).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(());
     }
-    let MakeKeyResponse { key_id, key, .. } = session.read(answer)?;
+    let MakeKeyResponse { key_id, key, .. } = session.parse_answer(answer)?;
     // The key alone goes to standard output, for `> file`.
     eprintln!("Keep this key, it is not shown again. `kairo keys revoke {key_id}` makes it worthless.");
     terminal::line(&key)?;
     Ok(())
 }
 
-async fn list(session: &Session) -> Result<(), Error> {
-    let Some(ListKeysResponse { keys }) = session.ask("v1/keys", &[]).await? else { return Ok(()) };
+async fn list_keys(session: &GatewaySession) -> Result<(), Error> {
+    let Some(ListKeysResponse { keys }) = session.get_or_print_json("v1/keys", &[]).await? else { return Ok(()) };
     let or = |text: String, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text };
     let at = |time, never: &str| rows::time(time).map_or_else(|| never.to_owned(), |at| format!("{at:.0}"));
     let rows = keys.into_iter().map(|key| {
@@ -145,7 +145,7 @@ async fn list(session: &Session) -> Result<(), Error> {
 }
 
 /// The key that the command brings: from the environment, else from the file.
-pub(super) fn own(file: Option<&Path>) -> Result<Option<Secret>, Error> {
+pub(super) fn load_api_key(file: Option<&Path>) -> Result<Option<Secret>, Error> {
     let named = std::env::var(VARIABLE).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
     let (key, from) = match (named, file) {
         (Some(key), _) => (key, VARIABLE.to_owned()),
@@ -197,11 +197,11 @@ mod tests {
     fn a_key_in_a_file_is_one_word_and_never_shown() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "kairo_a_b\n").unwrap();
-        let key = own(Some(file.path())).unwrap().unwrap();
+        let key = load_api_key(Some(file.path())).unwrap().unwrap();
         assert_eq!((key.expose(), format!("{key:?}").as_str()), ("kairo_a_b", "<redacted>"));
         for text in ["", "hunter2 hunter3", "hunter2\nhunter3"] {
             fs::write(file.path(), text).unwrap();
-            let error = own(Some(file.path())).unwrap_err().to_string();
+            let error = load_api_key(Some(file.path())).unwrap_err().to_string();
             assert!(error.contains("no API key") && !error.contains("hunter"), "{error}");
         }
     }

@@ -13,8 +13,8 @@ use kairo_proto::{
 use serde_json::{Value, json};
 use url::Url;
 
-use self::callback::Callback;
-use super::{Session, name};
+use self::callback::OauthCallback;
+use super::{GatewaySession, name};
 use crate::{Error, event_lines::printable, table::table, terminal};
 
 const LOGIN: &str = "\
@@ -54,16 +54,16 @@ const NO_PORT: u16 = 33_418;
 
 /// Sign in and out at MCP servers
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct McpArgs {
     #[command(subcommand)]
-    command: Command,
+    command: McpCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum McpCommand {
     /// Sign in at an MCP server that uses OAuth
     #[command(after_help = LOGIN)]
-    Login(Login),
+    Login(McpLoginArgs),
     /// Sign out there
     #[command(after_help = LOGOUT)]
     Logout {
@@ -84,7 +84,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct Login {
+struct McpLoginArgs {
     /// The server's name in tool_runner.mcp
     #[arg(value_name = "SERVER")]
     server: String,
@@ -102,36 +102,36 @@ struct Login {
     paste: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: McpArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        Command::Login(arguments) => login(arguments, session).await,
-        Command::Logout { server, user } => logout(&server, user.as_ref(), session).await,
-        Command::SignIns { user } => sign_ins(user.as_ref(), session).await,
+        McpCommand::Login(arguments) => login(arguments, session).await,
+        McpCommand::Logout { server, user } => logout(&server, user.as_ref(), session).await,
+        McpCommand::SignIns { user } => list_sign_ins(user.as_ref(), session).await,
     }
 }
 
-async fn login(arguments: Login, session: &Session) -> Result<ExitCode, Error> {
-    let Login { server, user, mut redirect_uri, no_browser, paste } = arguments;
+async fn login(arguments: McpLoginArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let McpLoginArgs { server, user, mut redirect_uri, no_browser, paste } = arguments;
     let callback = match paste {
         true => None,
-        false => Some(Callback::listen(&mut redirect_uri).await?),
+        false => Some(OauthCallback::listen(&mut redirect_uri).await?),
     };
     if paste && redirect_uri.port() == Some(0) {
         let _ = redirect_uri.set_port(Some(NO_PORT));
     }
-    let path = path(&server);
+    let path = login_path(&server);
     let body = with_user(json!({ "redirect_uri": redirect_uri.as_str() }), user.as_ref());
-    let begun: BeginMcpLoginResponse = session.read(session.client.post::<Value>(&path, &body).await?)?;
+    let begun: BeginMcpLoginResponse = session.parse_answer(session.client.post::<Value>(&path, &body).await?)?;
     // Not to standard output, which is the command's answer.
     eprintln!("Sign in at {server} with a browser:\n\n  {}\n", printable(&begun.address));
     if !no_browser && !paste && std::io::stderr().is_terminal() {
         let _ = open::that_detached(&begun.address);
     }
     let address = match callback {
-        Some(callback) => tokio::time::timeout(PATIENCE, callback.wait()).await.unwrap_or_else(|_| {
+        Some(callback) => tokio::time::timeout(PATIENCE, callback.wait_for_address()).await.unwrap_or_else(|_| {
             Err(Error::Advice(format!("nobody signed in within {} minutes; try again", PATIENCE.as_secs() / 60)))
         })?,
-        None => pasted().await?,
+        None => read_pasted_address().await?,
     };
     let body = with_user(json!({ "address": address }), user.as_ref());
     let answer: Value = session.client.post(&format!("{path}/finish"), &body).await?;
@@ -139,14 +139,14 @@ async fn login(arguments: Login, session: &Session) -> Result<ExitCode, Error> {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let FinishMcpLoginResponse { scopes } = session.read(answer)?;
+    let FinishMcpLoginResponse { scopes } = session.parse_answer(answer)?;
     let granted = if scopes.is_empty() { String::new() } else { format!(" with {}", printable(&scopes.join(", "))) };
     let whom = user.map(|user| format!("{user} is ")).unwrap_or_default();
     terminal::line(format!("{whom}signed in at {server}{granted}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn pasted() -> Result<String, Error> {
+async fn read_pasted_address() -> Result<String, Error> {
     eprintln!("Then paste the address that the browser shows at the end, which begins with http://, and press Enter:");
     let read = tokio::task::spawn_blocking(|| std::io::stdin().lines().next()).await;
     match read {
@@ -162,14 +162,14 @@ fn with_user(mut body: Value, user: Option<&Name>) -> Value {
     body
 }
 
-async fn logout(server: &str, user: Option<&Name>, session: &Session) -> Result<ExitCode, Error> {
+async fn logout(server: &str, user: Option<&Name>, session: &GatewaySession) -> Result<ExitCode, Error> {
     let of_user = user.map(|user| format!("?user={user}")).unwrap_or_default();
-    let answer: Value = session.client.delete(&format!("{}{of_user}", path(server))).await?;
+    let answer: Value = session.client.delete(&format!("{}{of_user}", login_path(server))).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let told = match session.read(answer)? {
+    let told = match session.parse_answer(answer)? {
         McpLogoutResponse { forgotten: false, .. } => match user {
             Some(user) => format!("{user} was not signed in at {server}"),
             None => format!("nobody was signed in at {server}"),
@@ -185,14 +185,14 @@ async fn logout(server: &str, user: Option<&Name>, session: &Session) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-async fn sign_ins(user: Option<&Name>, session: &Session) -> Result<ExitCode, Error> {
+async fn list_sign_ins(user: Option<&Name>, session: &GatewaySession) -> Result<ExitCode, Error> {
     let query: Vec<_> = user.map(|user| ("user", user.to_string())).into_iter().collect();
     let answer: Value = session.client.get("v1/mcp/sign-ins", &query).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let ListMcpSignInsResponse { sign_ins } = session.read(answer)?;
+    let ListMcpSignInsResponse { sign_ins } = session.parse_answer(answer)?;
     if sign_ins.is_empty() {
         terminal::line("nobody is signed in")?;
         return Ok(ExitCode::SUCCESS);
@@ -209,7 +209,7 @@ async fn sign_ins(user: Option<&Name>, session: &Session) -> Result<ExitCode, Er
     Ok(ExitCode::SUCCESS)
 }
 
-fn path(server: &str) -> String {
+fn login_path(server: &str) -> String {
     let name: String = url::form_urlencoded::byte_serialize(server.as_bytes()).collect();
     format!("v1/mcp/{name}/login")
 }

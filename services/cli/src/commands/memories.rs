@@ -12,8 +12,8 @@ use kairo_proto::{
 use uuid::Uuid;
 
 use super::{
-    Session,
-    id::{IdPrefix, short},
+    GatewaySession,
+    id_prefix::{IdPrefix, short_id},
     name,
 };
 use crate::{
@@ -35,9 +35,9 @@ Examples:
 /// Show what agents remember, or search it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct MemoriesArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<MemoriesCommand>,
     /// Words to search for; any of them may match
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
@@ -59,19 +59,19 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum MemoriesCommand {
     /// Show the secrets of a memory, opened on this machine
     ///
     /// The key is the one that agent-runtime has: KAIRO_SECRET_KEY, else agent_runtime.secret_key of the configuration
     /// (KAIRO_CONFIG, KAIRO_AGENT_RUNTIME__SECRET_KEY), else that of the kairo dev in this folder or one above it. It
     /// is sent to nobody.
-    Reveal(One),
+    Reveal(MemorySelector),
     /// Show what a memory said before, and which events each version comes from
-    History(One),
+    History(MemorySelector),
 }
 
 #[derive(Debug, Args)]
-struct One {
+struct MemorySelector {
     /// The memory, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
@@ -80,15 +80,15 @@ struct One {
     agent: Option<Name>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: MemoriesArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        Some(Command::Reveal(wanted)) => reveal(wanted, session).await,
-        Some(Command::History(wanted)) => history(wanted, session).await,
-        None => list(arguments, session).await,
+        Some(MemoriesCommand::Reveal(wanted)) => reveal_secrets(wanted, session).await,
+        Some(MemoriesCommand::History(wanted)) => show_history(wanted, session).await,
+        None => list_memories(arguments, session).await,
     }
 }
 
-async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+async fn list_memories(arguments: MemoriesArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let mut query = vec![("limit", arguments.limit.to_string())];
     query.extend((!arguments.words.is_empty()).then(|| ("q", arguments.words.join(" "))));
     query.extend(arguments.agent.map(|agent| ("agent", agent.to_string())));
@@ -97,19 +97,19 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     if let Some(day) = arguments.day {
         query.extend([("from", day.to_string()), ("to", day.to_string())]);
     }
-    if let Some(ListMemoriesResponse { memories, .. }) = session.ask("v1/memories", &query).await? {
-        lines(&memories).into_iter().try_for_each(terminal::row)?;
+    if let Some(ListMemoriesResponse { memories, .. }) = session.get_or_print_json("v1/memories", &query).await? {
+        format_memories(&memories).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(memories: &[MemoryRow]) -> Vec<String> {
+fn format_memories(memories: &[MemoryRow]) -> Vec<String> {
     let rows = memories.iter().map(|memory| {
         [
             memory.day.clone().unwrap_or_default(),
             memory.agent.clone(),
             in_one_line(&memory.r#type),
-            short(&memory.memory_id),
+            short_id(&memory.memory_id),
             match memory.subject.as_str() {
                 "" => in_one_line(&memory.content),
                 subject => format!("{}: {}", in_one_line(subject), in_one_line(&memory.content)),
@@ -120,19 +120,19 @@ fn lines(memories: &[MemoryRow]) -> Vec<String> {
 }
 
 /// The memory that is named by its id or the beginning of it.
-async fn find(wanted: One, session: &Session) -> Result<MemoryRow, Error> {
+async fn find_memory(wanted: MemorySelector, session: &GatewaySession) -> Result<MemoryRow, Error> {
     let mut query = vec![("limit", "1000".to_owned())];
     query.extend(wanted.agent.map(|agent| ("agent", agent.to_string())));
-    query.extend(wanted.id.whole().map(|id| ("memory_id", id)));
+    query.extend(wanted.id.full_id().map(|id| ("memory_id", id)));
     let ListMemoriesResponse { memories, .. } = session.client.get("v1/memories", &query).await?;
-    wanted.id.find(memories, |memory| &memory.memory_id, "memory", "kairo memories")
+    wanted.id.find_unique(memories, |memory| &memory.memory_id, "memory", "kairo memories")
 }
 
-async fn history(wanted: One, session: &Session) -> Result<ExitCode, Error> {
-    let MemoryRow { agent, memory_id, .. } = find(wanted, session).await?;
+async fn show_history(wanted: MemorySelector, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let MemoryRow { agent, memory_id, .. } = find_memory(wanted, session).await?;
     let path = format!("v1/memories/{agent}/{memory_id}/history");
-    if let Some(GetMemoryHistoryResponse { versions, next_before, .. }) = session.ask(&path, &[]).await? {
-        version_lines(&versions).into_iter().try_for_each(terminal::row)?;
+    if let Some(GetMemoryHistoryResponse { versions, next_before, .. }) = session.get_or_print_json(&path, &[]).await? {
+        format_versions(&versions).into_iter().try_for_each(terminal::row)?;
         if let Some(before) = next_before {
             terminal::line(format!("Older: GET /{path}?before={before}"))?;
         }
@@ -140,9 +140,9 @@ async fn history(wanted: One, session: &Session) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn version_lines(versions: &[MemoryRow]) -> Vec<String> {
+fn format_versions(versions: &[MemoryRow]) -> Vec<String> {
     let rows = versions.iter().map(|version| {
-        let sources: Vec<String> = version.source_event_ids.iter().map(|event| short(event)).collect();
+        let sources: Vec<String> = version.source_event_ids.iter().map(|event| short_id(event)).collect();
         [
             version.sequence.to_string(),
             version.updated_at.as_ref().and_then(time::read).map(|at| format!("{at:.0}")).unwrap_or_default(),
@@ -153,13 +153,14 @@ fn version_lines(versions: &[MemoryRow]) -> Vec<String> {
     table(["message", "written", "content", "from events"], rows)
 }
 
-async fn reveal(wanted: One, session: &Session) -> Result<ExitCode, Error> {
+async fn reveal_secrets(wanted: MemorySelector, session: &GatewaySession) -> Result<ExitCode, Error> {
     let key = secret_key::find()?;
-    let memory = find(wanted, session).await?;
+    let memory = find_memory(wanted, session).await?;
     if memory.secrets.is_empty() {
         return Err(Error::Advice(format!("nothing is sealed in the memory {}", memory.memory_id)));
     }
-    let secrets = memory.secrets.iter().map(|secret| Ok((secret.name.as_str(), open(&key, &memory, secret)?)));
+    let secrets =
+        memory.secrets.iter().map(|secret| Ok((secret.name.as_str(), open_memory_secret(&key, &memory, secret)?)));
     let secrets: Vec<(&str, String)> = secrets.collect::<Result<_, Error>>()?;
     if session.json {
         let secrets: serde_json::Map<_, _> =
@@ -173,15 +174,15 @@ async fn reveal(wanted: One, session: &Session) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn open(key: &sealing::Key, memory: &MemoryRow, secret: &SealedSecret) -> Result<String, Error> {
-    opened(key, &memory.memory_id, secret)
+fn open_memory_secret(key: &sealing::SealingKey, memory: &MemoryRow, secret: &SealedSecret) -> Result<String, Error> {
+    open_secret(key, &memory.memory_id, secret)
 }
 
 /// A secret that was sealed for this id.
-pub(super) fn opened(key: &sealing::Key, id: &str, secret: &SealedSecret) -> Result<String, Error> {
+pub(super) fn open_secret(key: &sealing::SealingKey, id: &str, secret: &SealedSecret) -> Result<String, Error> {
     let opened = Uuid::parse_str(id)
         .map_err(|_| sealing::SealingError::NotOpened)
-        .and_then(|id| sealing::open(key, id, &secret.name, &secret.sealed));
+        .and_then(|id| sealing::open_secret(key, id, &secret.name, &secret.sealed));
     opened.map_err(|error| Error::Advice(format!("cannot open {:?}: {error}", secret.name)))
 }
 
@@ -189,9 +190,9 @@ pub(super) fn opened(key: &sealing::Key, id: &str, secret: &SealedSecret) -> Res
 mod tests {
     use super::*;
 
-    fn memory(key: &sealing::Key) -> MemoryRow {
+    fn memory(key: &sealing::SealingKey) -> MemoryRow {
         let id = Uuid::from_u128(1);
-        let sealed = sealing::seal(key, id, "pin", "4711").unwrap();
+        let sealed = sealing::seal_secret(key, id, "pin", "4711").unwrap();
         let memory = MemoryRow {
             memory_id: id.to_string(),
             agent: "default".into(),
@@ -208,10 +209,10 @@ mod tests {
     #[test]
     fn secrets_open_with_the_key_only_and_are_not_listed() {
         let memory = memory(&[7; 32]);
-        assert_eq!(open(&[7; 32], &memory, &memory.secrets[0]).unwrap(), "4711");
-        let refused = open(&[8; 32], &memory, &memory.secrets[0]).unwrap_err().to_string();
+        assert_eq!(open_memory_secret(&[7; 32], &memory, &memory.secrets[0]).unwrap(), "4711");
+        let refused = open_memory_secret(&[8; 32], &memory, &memory.secrets[0]).unwrap_err().to_string();
         assert!(refused.contains("does not open it"), "{refused}");
-        let text = lines(&[memory]).join("\n");
+        let text = format_memories(&[memory]).join("\n");
         assert!(
             text.contains("2026-11-21  default  journal  00000000  The PIN is [secret pin]. People: Sarah"),
             "{text}"

@@ -2,11 +2,9 @@
 
 mod actions;
 mod agents;
-mod answer;
 mod approvals;
 mod approve;
 mod archive;
-mod ask;
 mod backup;
 mod caps;
 mod chains;
@@ -18,18 +16,21 @@ mod conversation;
 mod dead_letters;
 mod dev;
 mod diff;
+mod event_lookup;
 mod events;
 mod example;
 mod export;
 mod fleet;
 mod forget;
 mod fork;
-mod id;
+mod id_prefix;
 mod inbox;
 mod incident;
 mod inner_state;
 mod keys;
+mod live_reply;
 mod mcp;
+mod mcp_question;
 mod memories;
 mod nkeys;
 mod orders;
@@ -37,8 +38,7 @@ mod privacy;
 mod processes;
 mod projections;
 mod provision;
-mod question;
-mod recent;
+mod question_prompt;
 mod replay;
 mod restore;
 mod search;
@@ -55,7 +55,7 @@ mod tool_servers;
 mod tools;
 mod trim;
 mod turn;
-mod unasked;
+mod unsolicited_messages;
 mod usage;
 mod verify;
 mod waits;
@@ -90,7 +90,7 @@ file that --key-file names; that `kairo dev` its administrator's key, which lies
 /// Runs and watches LLM agents that are event-sourced services over NATS JetStream.
 #[derive(Debug, Parser)]
 #[command(name = "kairo", version, after_help = EXAMPLES, propagate_version = true)]
-pub struct Arguments {
+pub struct CliArgs {
     /// The gateway to speak to
     #[arg(long, global = true, env = "KAIRO_URL", value_name = "URL")]
     url: Option<String>,
@@ -104,86 +104,86 @@ pub struct Arguments {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Dev(dev::Arguments),
-    Example(example::Arguments),
-    Send(send::Arguments),
-    Chat(chat::Arguments),
-    Events(events::Arguments),
-    Agents(agents::Arguments),
-    Conversation(conversation::Arguments),
-    Actions(actions::Arguments),
-    Processes(processes::Arguments),
-    Memories(memories::Arguments),
-    InnerState(inner_state::Arguments),
-    Search(search::Arguments),
-    Threads(threads::Arguments),
-    Turn(turn::Arguments),
-    Tasks(tasks::Arguments),
-    Teams(teams::Arguments),
-    Submodules(submodules::Arguments),
-    Thoughts(thoughts::Arguments),
-    Inbox(inbox::Arguments),
-    Answer(question::Arguments),
-    Approvals(approvals::Arguments),
-    Chains(chains::Arguments),
-    Choose(choose::Arguments),
+enum CliCommand {
+    Dev(dev::DevArgs),
+    Example(example::ExampleArgs),
+    Send(send::SendArgs),
+    Chat(chat::ChatArgs),
+    Events(events::EventsArgs),
+    Agents(agents::AgentsArgs),
+    Conversation(conversation::ConversationArgs),
+    Actions(actions::ActionsArgs),
+    Processes(processes::ProcessesArgs),
+    Memories(memories::MemoriesArgs),
+    InnerState(inner_state::InnerStateArgs),
+    Search(search::SearchArgs),
+    Threads(threads::ThreadsArgs),
+    Turn(turn::TurnArgs),
+    Tasks(tasks::TasksArgs),
+    Teams(teams::TeamsArgs),
+    Submodules(submodules::SubmodulesArgs),
+    Thoughts(thoughts::ThoughtsArgs),
+    Inbox(inbox::InboxArgs),
+    Answer(mcp_question::AnswerArgs),
+    Approvals(approvals::ApprovalsArgs),
+    Chains(chains::ChainsArgs),
+    Choose(choose::ChooseArgs),
     /// Consent to a call that an agent asked about, and wait for its result
-    Approve(approve::Arguments),
+    Approve(approve::ApproveArgs),
     /// Refuse a call that an agent asked about
-    Reject(approve::Arguments),
-    Watch(watch::Arguments),
-    Console(console::Arguments),
-    Usage(usage::Arguments),
-    Status(status::Arguments),
-    Tools(tools::Arguments),
-    Fleet(fleet::Arguments),
-    Export(export::Arguments),
-    Forget(forget::Arguments),
-    Privacy(privacy::Arguments),
-    Mcp(mcp::Arguments),
-    Keys(keys::Arguments),
-    DeadLetters(dead_letters::Arguments),
-    Projections(projections::Arguments),
-    Provision(provision::Arguments),
-    Nkeys(nkeys::Arguments),
-    Backup(backup::Arguments),
-    Archive(archive::Arguments),
-    Trim(trim::Arguments),
-    Restore(restore::Arguments),
-    Replay(replay::Arguments),
-    Diff(diff::Arguments),
-    Whatif(whatif::Arguments),
-    Incident(incident::Arguments),
-    Fork(fork::Arguments),
-    State(state::Arguments),
-    Verify(verify::Arguments),
-    Checkpoint(checkpoint::Arguments),
+    Reject(approve::ApproveArgs),
+    Watch(watch::WatchArgs),
+    Console(console::ConsoleArgs),
+    Usage(usage::UsageArgs),
+    Status(status::StatusArgs),
+    Tools(tools::ToolsArgs),
+    Fleet(fleet::FleetArgs),
+    Export(export::ExportArgs),
+    Forget(forget::ForgetArgs),
+    Privacy(privacy::PrivacyArgs),
+    Mcp(mcp::McpArgs),
+    Keys(keys::KeysArgs),
+    DeadLetters(dead_letters::DeadLettersArgs),
+    Projections(projections::ProjectionsArgs),
+    Provision(provision::ProvisionArgs),
+    Nkeys(nkeys::NkeysArgs),
+    Backup(backup::BackupArgs),
+    Archive(archive::ArchiveArgs),
+    Trim(trim::TrimArgs),
+    Restore(restore::RestoreArgs),
+    Replay(replay::ReplayArgs),
+    Diff(diff::DiffArgs),
+    Whatif(whatif::WhatifArgs),
+    Incident(incident::IncidentArgs),
+    Fork(fork::ForkArgs),
+    State(state::StateArgs),
+    Verify(verify::VerifyArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
 }
 
 /// The context of a command that speaks to a gateway.
-struct Session {
+struct GatewaySession {
     client: Client,
     json: bool,
 }
 
-impl Arguments {
+impl CliArgs {
     /// Does what the command line says; the status is the command's own.
     pub async fn run(self) -> Result<ExitCode, Error> {
         let json = self.json;
         match self.command {
-            Command::Dev(arguments) => return dev::run(arguments, json).await,
-            Command::Example(arguments) => return example::run(arguments, json).await,
-            Command::Provision(arguments) => return provision::run(arguments, json).await,
-            Command::Nkeys(arguments) => return nkeys::run(&arguments, json),
-            Command::Backup(arguments) => return backup::run(arguments, json).await,
-            Command::Archive(arguments) => return archive::run(arguments, json).await,
-            Command::Restore(arguments) => return restore::run(arguments, json).await,
-            Command::Diff(arguments) => return diff::run(&arguments, json),
+            CliCommand::Dev(arguments) => return dev::run(arguments, json).await,
+            CliCommand::Example(arguments) => return example::run(arguments, json).await,
+            CliCommand::Provision(arguments) => return provision::run(arguments, json).await,
+            CliCommand::Nkeys(arguments) => return nkeys::run(&arguments, json),
+            CliCommand::Backup(arguments) => return backup::run(arguments, json).await,
+            CliCommand::Archive(arguments) => return archive::run(arguments, json).await,
+            CliCommand::Restore(arguments) => return restore::run(arguments, json).await,
+            CliCommand::Diff(arguments) => return diff::run(&arguments, json),
             _ => {}
         }
         let here = || std::env::current_dir().map_err(Error::file("look at", "."));
@@ -191,87 +191,91 @@ impl Arguments {
             Some(url) => url,
             None => endpoint::discover(&here()?),
         };
-        let client = Client::new(&url)?.at_least(self.at_least);
-        let own = keys::own(self.key_file.as_deref().filter(|file| !file.as_os_str().is_empty()))?;
-        let client = match own.or_else(|| endpoint::key_of(&here().ok()?, &url)) {
+        let client = Client::new(&url)?.with_at_least(self.at_least);
+        let own = keys::load_api_key(self.key_file.as_deref().filter(|file| !file.as_os_str().is_empty()))?;
+        let client = match own.or_else(|| endpoint::admin_key_for(&here().ok()?, &url)) {
             Some(key) => client.with_key(key),
             None => client,
         };
-        let session = Session { client, json };
+        let session = GatewaySession { client, json };
         match self.command {
-            Command::Dev(_)
-            | Command::Example(_)
-            | Command::Provision(_)
-            | Command::Nkeys(_)
-            | Command::Backup(_)
-            | Command::Archive(_)
-            | Command::Restore(_)
-            | Command::Diff(_) => Ok(ExitCode::SUCCESS),
-            Command::Send(arguments) => send::run(arguments, &session).await,
-            Command::Chat(arguments) => chat::run(arguments, &session).await,
-            Command::Events(arguments) => events::run(arguments, &session).await,
-            Command::Agents(arguments) => agents::run(arguments, &session).await,
-            Command::Conversation(arguments) => conversation::run(arguments, &session).await,
-            Command::Actions(arguments) => actions::run(arguments, &session).await,
-            Command::Processes(arguments) => processes::run(arguments, &session).await,
-            Command::Memories(arguments) => memories::run(arguments, &session).await,
-            Command::InnerState(arguments) => inner_state::run(arguments, &session).await,
-            Command::Search(arguments) => search::run(arguments, &session).await,
-            Command::Threads(arguments) => threads::run(arguments, &session).await,
-            Command::Turn(arguments) => turn::run(arguments, &session).await,
-            Command::Tasks(arguments) => tasks::run(arguments, &session).await,
-            Command::Teams(arguments) => teams::run(arguments, &session).await,
-            Command::Submodules(arguments) => submodules::run(arguments, &session).await,
-            Command::Thoughts(arguments) => thoughts::run(arguments, &session).await,
-            Command::Inbox(arguments) => inbox::run(arguments, &session).await,
-            Command::Answer(arguments) => question::run(arguments, &session).await,
-            Command::Approvals(arguments) => approvals::run(arguments, &session).await,
-            Command::Chains(arguments) => chains::run(arguments, &session).await,
-            Command::Choose(arguments) => choose::run(arguments, &session).await,
-            Command::Approve(arguments) => approve::run(arguments, Verdict::Approved, &session).await,
-            Command::Reject(arguments) => approve::run(arguments, Verdict::Rejected, &session).await,
-            Command::Watch(arguments) => watch::run(arguments, &session).await,
-            Command::Console(arguments) => console::run(&arguments, &session).await,
-            Command::Keys(arguments) => keys::run(arguments, &session).await,
-            Command::Usage(arguments) => usage::run(arguments, &session).await,
-            Command::Status(arguments) => status::run(arguments, &session).await,
-            Command::Tools(arguments) => tools::run(arguments, &session).await,
-            Command::Fleet(arguments) => fleet::run(arguments, &session).await,
-            Command::Export(arguments) => export::run(arguments, &session).await,
-            Command::Forget(arguments) => forget::run(arguments, &session).await,
-            Command::Privacy(arguments) => privacy::run(&arguments, &session).await,
-            Command::Mcp(arguments) => mcp::run(arguments, &session).await,
-            Command::Trim(arguments) => trim::run(arguments, &session).await,
-            Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
-            Command::Projections(arguments) => projections::run(arguments, &session).await,
-            Command::Replay(arguments) => replay::run(arguments, &session).await,
-            Command::Whatif(arguments) => whatif::run(arguments, &session).await,
-            Command::Incident(arguments) => incident::run(arguments, &session).await,
-            Command::Fork(arguments) => fork::run(arguments, &session).await,
-            Command::State(arguments) => state::run(arguments, &session).await,
-            Command::Verify(arguments) => verify::run(arguments, &session).await,
-            Command::Checkpoint(arguments) => checkpoint::run(arguments, &session).await,
+            CliCommand::Dev(_)
+            | CliCommand::Example(_)
+            | CliCommand::Provision(_)
+            | CliCommand::Nkeys(_)
+            | CliCommand::Backup(_)
+            | CliCommand::Archive(_)
+            | CliCommand::Restore(_)
+            | CliCommand::Diff(_) => Ok(ExitCode::SUCCESS),
+            CliCommand::Send(arguments) => send::run(arguments, &session).await,
+            CliCommand::Chat(arguments) => chat::run(arguments, &session).await,
+            CliCommand::Events(arguments) => events::run(arguments, &session).await,
+            CliCommand::Agents(arguments) => agents::run(arguments, &session).await,
+            CliCommand::Conversation(arguments) => conversation::run(arguments, &session).await,
+            CliCommand::Actions(arguments) => actions::run(arguments, &session).await,
+            CliCommand::Processes(arguments) => processes::run(arguments, &session).await,
+            CliCommand::Memories(arguments) => memories::run(arguments, &session).await,
+            CliCommand::InnerState(arguments) => inner_state::run(arguments, &session).await,
+            CliCommand::Search(arguments) => search::run(arguments, &session).await,
+            CliCommand::Threads(arguments) => threads::run(arguments, &session).await,
+            CliCommand::Turn(arguments) => turn::run(arguments, &session).await,
+            CliCommand::Tasks(arguments) => tasks::run(arguments, &session).await,
+            CliCommand::Teams(arguments) => teams::run(arguments, &session).await,
+            CliCommand::Submodules(arguments) => submodules::run(arguments, &session).await,
+            CliCommand::Thoughts(arguments) => thoughts::run(arguments, &session).await,
+            CliCommand::Inbox(arguments) => inbox::run(arguments, &session).await,
+            CliCommand::Answer(arguments) => mcp_question::run(arguments, &session).await,
+            CliCommand::Approvals(arguments) => approvals::run(arguments, &session).await,
+            CliCommand::Chains(arguments) => chains::run(arguments, &session).await,
+            CliCommand::Choose(arguments) => choose::run(arguments, &session).await,
+            CliCommand::Approve(arguments) => approve::run(arguments, Verdict::Approved, &session).await,
+            CliCommand::Reject(arguments) => approve::run(arguments, Verdict::Rejected, &session).await,
+            CliCommand::Watch(arguments) => watch::run(arguments, &session).await,
+            CliCommand::Console(arguments) => console::run(&arguments, &session).await,
+            CliCommand::Keys(arguments) => keys::run(arguments, &session).await,
+            CliCommand::Usage(arguments) => usage::run(arguments, &session).await,
+            CliCommand::Status(arguments) => status::run(arguments, &session).await,
+            CliCommand::Tools(arguments) => tools::run(arguments, &session).await,
+            CliCommand::Fleet(arguments) => fleet::run(arguments, &session).await,
+            CliCommand::Export(arguments) => export::run(arguments, &session).await,
+            CliCommand::Forget(arguments) => forget::run(arguments, &session).await,
+            CliCommand::Privacy(arguments) => privacy::run(&arguments, &session).await,
+            CliCommand::Mcp(arguments) => mcp::run(arguments, &session).await,
+            CliCommand::Trim(arguments) => trim::run(arguments, &session).await,
+            CliCommand::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
+            CliCommand::Projections(arguments) => projections::run(arguments, &session).await,
+            CliCommand::Replay(arguments) => replay::run(arguments, &session).await,
+            CliCommand::Whatif(arguments) => whatif::run(arguments, &session).await,
+            CliCommand::Incident(arguments) => incident::run(arguments, &session).await,
+            CliCommand::Fork(arguments) => fork::run(arguments, &session).await,
+            CliCommand::State(arguments) => state::run(arguments, &session).await,
+            CliCommand::Verify(arguments) => verify::run(arguments, &session).await,
+            CliCommand::Checkpoint(arguments) => checkpoint::run(arguments, &session).await,
         }
     }
 }
 
-impl Session {
+impl GatewaySession {
     /// GET for a command that shows what it gets: with `--json` as it is, which leaves nothing to do.
-    async fn ask<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<Option<T>, Error> {
+    async fn get_or_print_json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Option<T>, Error> {
         let answer: Value = self.client.get(path, query).await?;
         if self.json {
             terminal::json(&answer)?;
             return Ok(None);
         }
-        self.read(answer).map(Some)
+        self.parse_answer(answer).map(Some)
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: Value) -> Result<T, Error> {
+    fn parse_answer<T: DeserializeOwned>(&self, answer: Value) -> Result<T, Error> {
         Ok(serde_json::from_value(answer).map_err(|error| self.client.unreadable(error))?)
     }
 
     /// Returns a field of an answer; fails if the answer lacks it.
-    fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T, Error> {
+    fn require_field<T>(&self, field: &str, value: Option<T>) -> Result<T, Error> {
         Ok(value.ok_or_else(|| self.client.unreadable(format!("missing field `{field}`")))?)
     }
 }
@@ -289,7 +293,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a length of time by which a clock is moved, for clap.
-fn ahead(text: &str) -> Result<SignedDuration, String> {
+fn signed_duration(text: &str) -> Result<SignedDuration, String> {
     duration(text).and_then(|duration| SignedDuration::try_from(duration).map_err(|error| error.to_string()))
 }
 
@@ -301,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        CliArgs::command().debug_assert();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use kairo_core::permissions::{Identity, rendered, rendered_accounts, rendered_nkey};
+use kairo_core::permissions::{NatsIdentity, render_accounts, render_all, render_nkey_user};
 use nkeys::{KeyPair, KeyPairType};
 use serde_json::json;
 
@@ -44,25 +44,25 @@ const HEAD: &str = "\
 /// Make an nkey for everybody who logs in to nats-server, and the list of users with them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct NkeysArgs {
     /// Folder of the seeds and of the list of users
     folder: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> {
+pub(super) fn run(arguments: &NkeysArgs, json: bool) -> Result<ExitCode, Error> {
     let folder = &arguments.folder;
     fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     let mut keys = Vec::new();
-    for identity in Identity::ALL {
-        keys.push((identity, kept(&folder.join(format!("{}.seed", identity.name())))?));
+    for identity in NatsIdentity::ALL {
+        keys.push((identity, load_or_create_key(&folder.join(format!("{}.seed", identity.name())))?));
     }
     let users = folder.join(USERS);
-    let listed = keys.iter().map(|(identity, key)| (*identity, rendered_nkey(key, *identity)));
-    let text = format!("{HEAD}{}\n{}", rendered(), rendered_accounts(listed, []));
+    let listed = keys.iter().map(|(identity, key)| (*identity, render_nkey_user(key, *identity)));
+    let text = format!("{HEAD}{}\n{}", render_all(), render_accounts(listed, []));
     fs::write(&users, text).map_err(Error::file("write", &users))?;
     let variables = folder.join(VARIABLES);
     let public: String =
-        keys.iter().map(|(identity, key)| format!("NATS_NKEY_{}={key}\n", identity.variable())).collect();
+        keys.iter().map(|(identity, key)| format!("NATS_NKEY_{}={key}\n", identity.variable_name())).collect();
     fs::write(&variables, public).map_err(Error::file("write", &variables))?;
     if json {
         let keys: serde_json::Map<_, _> =
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> 
 }
 
 /// The public key of the seed in this file, which is made if there is none.
-fn kept(path: &Path) -> Result<String, Error> {
+fn load_or_create_key(path: &Path) -> Result<String, Error> {
     let seed = match fs::read_to_string(path) {
         Ok(seed) => seed,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -106,12 +106,12 @@ mod tests {
     fn a_seed_is_made_once_and_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("router.seed");
-        let public = kept(&path).unwrap();
-        assert!(public.starts_with('U') && kept(&path).unwrap() == public);
+        let public = load_or_create_key(&path).unwrap();
+        assert!(public.starts_with('U') && load_or_create_key(&path).unwrap() == public);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         for other in ["hunter2".to_owned(), KeyPair::new_account().seed().unwrap()] {
             fs::write(&path, &other).unwrap();
-            let error = kept(&path).unwrap_err();
+            let error = load_or_create_key(&path).unwrap_err();
             assert!(matches!(&error, Error::Usage(told) if !told.contains(&other)), "{error}");
         }
     }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use kairo_proto::v1::RewrapDataKeysResponse;
 use serde_json::{Value, json};
 
-use super::Session;
+use super::GatewaySession;
 use crate::{Error, terminal};
 
 const ROTATE: &str = "\
@@ -30,35 +30,35 @@ Exit status: 0 if all data keys are under the key in force, else 1.";
 
 /// Look after the keys that what users say is sealed with
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct PrivacyArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PrivacyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PrivacyCommand {
     /// Keep every data key under the master key in force
     #[command(after_help = ROTATE)]
     Rotate,
     /// Have a key management service wrap the master key
     #[command(after_help = wrap::EXAMPLES)]
-    Wrap(wrap::Arguments),
+    Wrap(wrap::PrivacyWrapArgs),
 }
 
-pub(super) async fn run(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: &PrivacyArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match &arguments.command {
-        Command::Rotate => rotate(session).await,
-        Command::Wrap(arguments) => wrap::run(arguments, session.json).await,
+        PrivacyCommand::Rotate => rewrap_data_keys(session).await,
+        PrivacyCommand::Wrap(arguments) => wrap::run(arguments, session.json).await,
     }
 }
 
-async fn rotate(session: &Session) -> Result<ExitCode, Error> {
+async fn rewrap_data_keys(session: &GatewaySession) -> Result<ExitCode, Error> {
     let answer: Value = session.client.post("v1/privacy/rewrap", &json!({})).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let RewrapDataKeysResponse { rewrapped } = session.read(answer)?;
+    let RewrapDataKeysResponse { rewrapped } = session.parse_answer(answer)?;
     terminal::line(match rewrapped {
         0 => "all data keys are under the master key in force already".to_owned(),
         1 => "1 data key was under another master key; all are under the one in force now".to_owned(),

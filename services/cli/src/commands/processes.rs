@@ -9,16 +9,17 @@ use kairo_proto::v1::{ListProcessesResponse, ProcessRow};
 use kairo_proto::words::{ActionStatus, OrderedCommand};
 
 use super::{
-    Session,
-    id::{IdPrefix, short},
+    GatewaySession,
+    id_prefix::{IdPrefix, short_id},
     name,
-    orders::{Manner, STATUS},
+    orders::{OrderOptions, STATUS},
 };
 use crate::{
     Error,
     client::NewCommand,
+    durations,
     event_lines::{in_one_line, printable},
-    lapse, rows,
+    rows,
     table::table,
     terminal,
     watch::program_name,
@@ -36,9 +37,9 @@ const LISTED: u32 = 1_000;
 /// Show the processes that agents run, or stop one
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct ProcessesArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ProcessesCommand>,
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -48,14 +49,14 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ProcessesCommand {
     /// Ask a process to end, and kill it if it does not
     #[command(after_help = STATUS)]
-    Cancel(Cancel),
+    Cancel(ProcessCancelArgs),
 }
 
 #[derive(Debug, Args)]
-struct Cancel {
+struct ProcessCancelArgs {
     /// The process, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
@@ -63,69 +64,71 @@ struct Cancel {
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
     #[command(flatten)]
-    manner: Manner,
+    manner: OrderOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ProcessesArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None => list(arguments.agent, arguments.all, session).await,
-        Some(Command::Cancel(Cancel { id, agent, manner })) => {
-            let (agent, process) = find(&id, agent, session).await?;
+        None => list_processes(arguments.agent, arguments.all, session).await,
+        Some(ProcessesCommand::Cancel(ProcessCancelArgs { id, agent, manner })) => {
+            let (agent, process) = find_process(&id, agent, session).await?;
             let (user, command) = (manner.user.to_string(), OrderedCommand::Cancel.text());
             let process_id = Some(process);
-            manner.command(&NewCommand { user, agent, command, process_id, ..NewCommand::default() }, session).await
+            manner
+                .send_command(&NewCommand { user, agent, command, process_id, ..NewCommand::default() }, session)
+                .await
         }
     }
 }
 
-async fn list(agent: Option<Name>, all: bool, session: &Session) -> Result<ExitCode, Error> {
+async fn list_processes(agent: Option<Name>, all: bool, session: &GatewaySession) -> Result<ExitCode, Error> {
     let mut query = vec![("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend((!all).then(|| ("running", true.to_string())));
-    if let Some(ListProcessesResponse { processes, .. }) = session.ask("v1/processes", &query).await? {
+    if let Some(ListProcessesResponse { processes, .. }) = session.get_or_print_json("v1/processes", &query).await? {
         if processes.is_empty() && !all {
             terminal::line("no process runs; see kairo processes --all for those that have ended")?;
             return Ok(ExitCode::SUCCESS);
         }
-        lines(&processes, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
+        format_processes(&processes, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The process that is meant, and whose it is.
-async fn find(id: &IdPrefix, agent: Option<Name>, session: &Session) -> Result<(String, String), Error> {
-    if let (Some(agent), Some(id)) = (&agent, id.whole()) {
+async fn find_process(id: &IdPrefix, agent: Option<Name>, session: &GatewaySession) -> Result<(String, String), Error> {
+    if let (Some(agent), Some(id)) = (&agent, id.full_id()) {
         return Ok((agent.to_string(), id));
     }
     let mut query = vec![("running", true.to_string()), ("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     let ListProcessesResponse { processes, .. } = session.client.get("v1/processes", &query).await?;
-    let process = id.find(processes, |process| &process.process_id, "running process", "kairo processes")?;
+    let process = id.find_unique(processes, |process| &process.process_id, "running process", "kairo processes")?;
     Ok((process.agent, process.process_id))
 }
 
-fn lines(processes: &[ProcessRow], now: Timestamp) -> Vec<String> {
+fn format_processes(processes: &[ProcessRow], now: Timestamp) -> Vec<String> {
     let rows = processes.iter().map(|process| {
         [
             process.agent.clone(),
             printable(program_name(process.program.as_deref().unwrap_or_default())),
-            state(process),
-            rows::took(process.started_at, process.ended_at, now).unwrap_or_default(),
-            lapse::progress(process.fraction, process.progress_message.as_deref().unwrap_or_default()),
-            short(&process.process_id),
-            in_one_line(&arguments(process)),
+            process_state(process),
+            rows::format_elapsed(process.started_at, process.ended_at, now).unwrap_or_default(),
+            durations::format_progress(process.fraction, process.progress_message.as_deref().unwrap_or_default()),
+            short_id(&process.process_id),
+            in_one_line(&format_arguments(process)),
         ]
     });
     table(["agent", "program", "state", "time", "progress", "process", "arguments"], rows)
 }
 
 /// Returns the arguments of the program; JSON other than a list of strings is shown as it is.
-fn arguments(process: &ProcessRow) -> String {
+fn format_arguments(process: &ProcessRow) -> String {
     let Some(json) = &process.arguments else { return String::new() };
     serde_json::from_str::<Vec<String>>(&json.text).map_or_else(|_| json.text.clone(), |words| words.join(" "))
 }
 
-fn state(process: &ProcessRow) -> String {
+fn process_state(process: &ProcessRow) -> String {
     match (&process.outcome, process.code, process.signal) {
         (None, ..) if process.cancel_requested_at.is_some() => "stopping".to_owned(),
         (None, ..) => ActionStatus::Running.text(),
@@ -157,7 +160,7 @@ mod tests {
             process(json!({"ended_at": "2026-01-01T00:00:09Z", "outcome": "exited", "code": 3})),
             process(json!({"ended_at": "2026-01-01T00:00:09Z", "outcome": "signaled", "signal": 9})),
         ];
-        let text = lines(&processes, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
+        let text = format_processes(&processes, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
         for part in [
             "tar      running        1m 5s  50%       1f0c2ab4  -x a b",
             "tar      stopping       1m 5s",

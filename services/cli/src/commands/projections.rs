@@ -1,6 +1,6 @@
 //! `kairo projections`
 
-mod answers;
+mod generations;
 mod rebuild;
 mod verify;
 
@@ -10,9 +10,9 @@ use clap::{Args, Subcommand};
 use kairo_proto::v1::{ListProjectionsResponse, SwapProjectionResponse};
 use serde_json::{Value, json};
 
-use super::Session;
+use super::GatewaySession;
 use crate::{Error, terminal};
-use answers::{kept, one, table_of};
+use generations::{find_projection, format_projections, kept_generations};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,13 +41,13 @@ Exit status: 0 if all generations at the same position hold the same rows, else 
 /// Look after the read models, which are made from the log
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ProjectionsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ProjectionsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ProjectionsCommand {
     /// Each read model with its generations; this is also what no subcommand does
     List,
     /// Build a read model anew from the log, and show how far it is
@@ -84,33 +84,35 @@ enum Command {
     },
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ProjectionsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None | Some(Command::List) => list(session).await?,
-        Some(Command::Rebuild { name, swap_anyway }) => return rebuild::run(&name, swap_anyway, session).await,
-        Some(Command::Verify { name }) => return verify::run(name.as_deref(), session).await,
-        Some(Command::Swap { name }) => {
-            let answer: Value = session.client.post(&format!("v1/projections/{name}/swap"), &json!({})).await?;
-            told(session, answer, "becomes the live one")?;
+        None | Some(ProjectionsCommand::List) => list_projections(session).await?,
+        Some(ProjectionsCommand::Rebuild { name, swap_anyway }) => {
+            return rebuild::run(&name, swap_anyway, session).await;
         }
-        Some(Command::Drop { name, generation }) => drop(&name, generation, session).await?,
+        Some(ProjectionsCommand::Verify { name }) => return verify::run(name.as_deref(), session).await,
+        Some(ProjectionsCommand::Swap { name }) => {
+            let answer: Value = session.client.post(&format!("v1/projections/{name}/swap"), &json!({})).await?;
+            print_generation(session, answer, "becomes the live one")?;
+        }
+        Some(ProjectionsCommand::Drop { name, generation }) => drop_generations(&name, generation, session).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(session: &Session) -> Result<(), Error> {
-    if let Some(projections) = session.ask::<ListProjectionsResponse>("v1/projections", &[]).await? {
-        table_of(&projections).into_iter().try_for_each(terminal::row)?;
+async fn list_projections(session: &GatewaySession) -> Result<(), Error> {
+    if let Some(projections) = session.get_or_print_json::<ListProjectionsResponse>("v1/projections", &[]).await? {
+        format_projections(&projections).into_iter().try_for_each(terminal::row)?;
     }
     Ok(())
 }
 
-async fn drop(name: &str, generation: Option<i64>, session: &Session) -> Result<(), Error> {
+async fn drop_generations(name: &str, generation: Option<i64>, session: &GatewaySession) -> Result<(), Error> {
     let generations = match generation {
         Some(generation) => vec![generation],
         None => {
             let all: ListProjectionsResponse = session.client.get("v1/projections", &[]).await?;
-            kept(one(&all, name)?)
+            kept_generations(find_projection(&all, name)?)
         }
     };
     if generations.is_empty() {
@@ -120,17 +122,17 @@ async fn drop(name: &str, generation: Option<i64>, session: &Session) -> Result<
     for generation in generations {
         let path = format!("v1/projections/{name}/generations/{generation}");
         let answer: Value = session.client.delete(&path).await?;
-        told(session, answer, "is removed")?;
+        print_generation(session, answer, "is removed")?;
     }
     Ok(())
 }
 
 /// Prints the generation that was asked for and `what` happens to it, or the answer in JSON.
-fn told(session: &Session, answer: Value, what: &str) -> Result<(), Error> {
+fn print_generation(session: &GatewaySession, answer: Value, what: &str) -> Result<(), Error> {
     if session.json {
         return Ok(terminal::json(&answer)?);
     }
     // A removal is answered in the same form.
-    let SwapProjectionResponse { projection, generation } = session.read(answer)?;
+    let SwapProjectionResponse { projection, generation } = session.parse_answer(answer)?;
     Ok(terminal::line(format!("{projection}: generation {generation} {what}"))?)
 }

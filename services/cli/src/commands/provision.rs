@@ -11,13 +11,13 @@ use kairo_core::{
     bus::{
         BusConfig, BusError, NatsConfig,
         jetstream::JetStream,
-        provision::{Done, Drift, Part},
+        provision::{ConfigDrift, JetStreamResource, ProvisionChange},
     },
-    config::{self, Loaded, Mistake, ReadingConfig, Validate},
+    config::{self, LoadedConfig, Mistake, ReadingConfig, Validate},
     ids::{self, Name},
-    permissions::Identity,
+    permissions::NatsIdentity,
     service::section,
-    signing::{Signatures, SigningConfig},
+    signing::{EntrySigner, SigningConfig},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -48,7 +48,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Make the streams, buckets and consumers that services need
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ProvisionArgs {
     /// The file that configures services
     #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -66,14 +66,14 @@ pub(super) struct Arguments {
 /// The sections of the services' configuration that reaching and making streams needs; the others are passed over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Settings {
+struct ProvisionSettings {
     config: ReadingConfig,
     nats: NatsConfig,
     bus: BusConfig,
     signing: SigningConfig,
 }
 
-impl Validate for Settings {
+impl Validate for ProvisionSettings {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         section(&mut mistakes, "config", &self.config);
@@ -96,24 +96,24 @@ pub(super) struct ServerOptions {
 }
 
 /// The servers, as whoever may make streams.
-pub(super) struct Reached {
+pub(super) struct ServerAccess {
     pub nats: JetStream,
     /// `nats.replicas`
     pub replicas: usize,
-    pub signatures: Signatures,
+    pub signatures: EntrySigner,
 }
 
 impl ServerOptions {
     /// Connects as configured, and waits until the servers answer; the status to end with where the configuration is wrong.
-    pub async fn reach(self) -> Result<Result<Reached, ExitCode>, Error> {
-        let settings: Settings = match load_settings(self.config.as_deref()) {
+    pub async fn reach(self) -> Result<Result<ServerAccess, ExitCode>, Error> {
+        let settings: ProvisionSettings = match load_settings(self.config.as_deref()) {
             Ok(settings) => settings,
             Err(status) => return Ok(Err(status)),
         };
-        let nats = connect(&settings).await?;
-        in_time(Instant::now() + self.wait, async || nats.answers().await).await?;
-        let signatures = Signatures::new(&settings.signing);
-        Ok(Ok(Reached { nats, replicas: settings.nats.replicas, signatures }))
+        let nats = connect_nats(&settings).await?;
+        retry_until(Instant::now() + self.wait, async || nats.check_stream_api().await).await?;
+        let signatures = EntrySigner::new(&settings.signing);
+        Ok(Ok(ServerAccess { nats, replicas: settings.nats.replicas, signatures }))
     }
 }
 
@@ -125,7 +125,7 @@ where
 {
     let file = file.map(|file| ["--config".to_owned(), file.display().to_string()]);
     let loaded = config::load(file.into_iter().flatten(), config::environment());
-    let Loaded { config, passed_over } = loaded.map_err(|error| {
+    let LoadedConfig { config, passed_over } = loaded.map_err(|error| {
         terminal::complain(&error);
         ExitCode::from(config::EXIT_STATUS)
     })?;
@@ -133,36 +133,36 @@ where
     Ok(config)
 }
 
-pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let settings: Settings = match load_settings(arguments.config.as_deref()) {
+pub(super) async fn run(arguments: ProvisionArgs, json: bool) -> Result<ExitCode, Error> {
+    let settings: ProvisionSettings = match load_settings(arguments.config.as_deref()) {
         Ok(settings) => settings,
         Err(status) => return Ok(status),
     };
     let deadline = Instant::now() + arguments.wait;
-    let nats = connect(&settings).await?;
+    let nats = connect_nats(&settings).await?;
     let mut done = match arguments.check {
         true => Vec::new(),
-        false => in_time(deadline, async || nats.provision().await).await?,
+        false => retry_until(deadline, async || nats.provision().await).await?,
     };
     if !arguments.mend.is_empty() {
         let named = if arguments.mend == [ALL] { &[][..] } else { &arguments.mend };
-        done.extend(in_time(deadline, async || nats.mend(named).await).await?);
+        done.extend(retry_until(deadline, async || nats.fix_settings(named).await).await?);
     }
-    let drift = in_time(deadline, async || nats.drift().await).await?;
-    tell(&done, &drift, json)?;
+    let drift = retry_until(deadline, async || nats.find_drift().await).await?;
+    print_report(&done, &drift, json)?;
     Ok(if arguments.check && !drift.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn connect(settings: &Settings) -> Result<JetStream, Error> {
+async fn connect_nats(settings: &ProvisionSettings) -> Result<JetStream, Error> {
     let failed = |error: String| Error::Advice(format!("cannot connect to nats: {error}"));
     let name =
-        Name::parse(&format!("provision-{}", ids::entering().simple())).map_err(|error| failed(error.to_string()))?;
-    let connected = JetStream::connect(Identity::Provision, &name, &settings.nats, &settings.bus).await;
+        Name::parse(&format!("provision-{}", ids::generate().simple())).map_err(|error| failed(error.to_string()))?;
+    let connected = JetStream::connect(NatsIdentity::Provision, &name, &settings.nats, &settings.bus).await;
     connected.map_err(|error| failed(error.to_string()))
 }
 
 /// Asks until there is an answer: servers that have just started may need a moment.
-async fn in_time<T>(deadline: Instant, mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<T, Error> {
+async fn retry_until<T>(deadline: Instant, mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<T, Error> {
     let mut told = String::new();
     loop {
         match ask().await {
@@ -186,15 +186,15 @@ async fn in_time<T>(deadline: Instant, mut ask: impl AsyncFnMut() -> Result<T, B
     }
 }
 
-fn tell(done: &[(Part, Done)], drift: &[Drift], json: bool) -> Result<(), Error> {
+fn print_report(done: &[(JetStreamResource, ProvisionChange)], drift: &[ConfigDrift], json: bool) -> Result<(), Error> {
     if json {
-        let done = done.iter().map(|(part, done)| json!({ "part": part.to_string(), "done": word(*done) }));
+        let done = done.iter().map(|(part, done)| json!({ "part": part.to_string(), "done": done_word(*done) }));
         let drift = drift.iter().map(|drift| json!({ "part": drift.part.to_string(), "problem": drift.problem }));
         terminal::json(&json!({ "done": done.collect::<Vec<_>>(), "drift": drift.collect::<Vec<_>>() }))?;
         return Ok(());
     }
     for (part, done) in done {
-        terminal::line(format!("{} {part}", word(*done)))?;
+        terminal::line(format!("{} {part}", done_word(*done)))?;
     }
     for drift in drift {
         terminal::line(format!("differs: {drift}"))?;
@@ -205,10 +205,10 @@ fn tell(done: &[(Part, Done)], drift: &[Drift], json: bool) -> Result<(), Error>
     Ok(())
 }
 
-fn word(done: Done) -> &'static str {
+fn done_word(done: ProvisionChange) -> &'static str {
     match done {
-        Done::Made => "made",
-        Done::Widened => "widened",
-        Done::Mended => "mended",
+        ProvisionChange::Made => "made",
+        ProvisionChange::Widened => "widened",
+        ProvisionChange::Mended => "mended",
     }
 }

@@ -1,13 +1,13 @@
 //! `kairo replay`
 
 pub mod changes;
+pub mod decision_lines;
 pub(in crate::commands) mod html;
 mod lanes;
-pub(in crate::commands) mod marks;
+mod other_build;
 mod pool;
 mod revision;
-pub mod show;
-mod with;
+pub(in crate::commands) mod word_diff;
 
 use std::{
     collections::BTreeMap,
@@ -19,21 +19,21 @@ use std::{
 
 use clap::Args;
 use kairo_core::ids::Name;
-use kairo_mind::replay::changes::Changes;
+use kairo_mind::replay::changes::ReplayChanges;
 use kairo_replay::{
     diff::Diff,
-    lanes::{Asking, Shadow},
-    report::{Counts, Decision, Range, Report, Stopped},
-    sharing::{Dispatch, Share},
+    lanes::{SamplingTotals, Shadow},
+    replay_dispatch::{Dispatch, Share},
+    report::{DecisionReport, OutcomeCounts, Range, ReplayStop, Report},
 };
 use serde::Serialize;
 
 use self::{
-    lanes::Wanted,
-    pool::{Pool, Tell},
+    lanes::LanePlan,
+    pool::{DecisionCallback, ReplayPool},
 };
-use super::{Session, archive::ArchiveOption, diff, name};
-use crate::{Error, agent_log::Source, asking, secret_key, terminal};
+use super::{GatewaySession, archive::ArchiveOption, diff, name};
+use crate::{Error, agent_log::LogSource, asking, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +80,7 @@ const STOPPED: u8 = 2;
 /// Make agents' decisions again from the log, as they stand or with changes, and compare
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ReplayArgs {
     /// The agents, with commas between; without a file, their part of the log is read from the gateway, which takes an
     /// administrator's key
     #[arg(
@@ -102,9 +102,9 @@ pub(super) struct Arguments {
     #[command(flatten)]
     range: RangeOptions,
     #[command(flatten)]
-    changes: changes::Options,
+    changes: changes::ReplayChangeOptions,
     #[command(flatten)]
-    lanes: lanes::Options,
+    lanes: lanes::LaneOptions,
     /// Keep what came of it in this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -130,12 +130,12 @@ pub(super) struct RangeOptions {
 
 impl RangeOptions {
     /// Returns the options as command-line arguments for another build.
-    fn arguments(self) -> impl Iterator<Item = OsString> {
+    fn to_arguments(self) -> impl Iterator<Item = OsString> {
         let option = |name: &str, at: Option<u64>| at.map(|at| format!("{name}={at}").into());
         [option("--from", self.from), option("--to", self.to)].into_iter().flatten()
     }
 
-    fn read(self) -> Result<Range, Error> {
+    fn to_range(self) -> Result<Range, Error> {
         let Self { from, to } = self;
         match (from, to) {
             (Some(from), Some(to)) if from > to => {
@@ -146,50 +146,55 @@ impl RangeOptions {
     }
 }
 
-impl Arguments {
+impl ReplayArgs {
     /// Makes the decisions again, and keeps what came of it where that is wanted.
-    async fn made_again(
+    async fn replay(
         &self,
         save: Option<PathBuf>,
-        session: &Session,
-        tell: impl FnMut(&Decision) -> Result<(), Error>,
+        session: &GatewaySession,
+        tell: impl FnMut(&DecisionReport) -> Result<(), Error>,
     ) -> Result<Report, Error> {
         let Self { agents, file, archive, range, changes, lanes, .. } = self;
-        let source = Source::of(file.as_deref(), &session.client, agents, save);
-        let source = source.behind(archive.folder());
-        let what = What { agents, range: range.read()?, changes: changes.read()? };
-        let report = match lanes.read(&what.changes)? {
-            Some(wanted) => what.asked_for(&source, &wanted, tell).await?,
-            None => what.made_again(&source, tell).await?,
+        let source = LogSource::file_or_agents(file.as_deref(), &session.client, agents, save);
+        let source = source.after_archive(archive.folder());
+        let what = ReplayPlan { agents, range: range.to_range()?, changes: changes.load()? };
+        let report = match lanes.to_plan(&what.changes)? {
+            Some(wanted) => what.replay_asking_models(&source, &wanted, tell).await?,
+            None => what.replay(&source, tell).await?,
         };
         if let Some(path) = &self.report {
-            keep(path, &report)?;
+            write_report(path, &report)?;
         }
         if let Some(path) = &self.html {
-            html::keep(path, &report)?;
+            html::write_report(path, &report)?;
         }
         Ok(report)
     }
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ReplayArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match &arguments.with {
-        Some(binary) => run_beside(&arguments, binary, session).await,
+        Some(binary) => run_with_other_build(&arguments, binary, session).await,
         None => run_alone(&arguments, session).await,
     }
 }
 
-async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let report = arguments.made_again(arguments.save.clone(), session, |decision| tell(decision, session.json)).await?;
+async fn run_alone(arguments: &ReplayArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let report =
+        arguments.replay(arguments.save.clone(), session, |decision| print_decision(decision, session.json)).await?;
     match session.json {
-        true => terminal::json(&summary(&report))?,
+        true => terminal::json(&summarize(&report))?,
         false => {
-            let asked = report.asked.iter().flat_map(|asked| show::asked(asked, &report));
-            let stop = report.stopped.iter().map(show::stopped);
-            show::counts(&report.counts).into_iter().chain(asked).chain(stop).try_for_each(terminal::line)?;
+            let asked = report.asked.iter().flat_map(|asked| decision_lines::format_asking(asked, &report));
+            let stop = report.stopped.iter().map(decision_lines::describe_stop);
+            decision_lines::format_counts(&report.counts)
+                .into_iter()
+                .chain(asked)
+                .chain(stop)
+                .try_for_each(terminal::line)?;
         }
     }
-    Ok(match (&report.stopped, report.is_well()) {
+    Ok(match (&report.stopped, report.is_acceptable()) {
         (Some(_), _) => ExitCode::from(STOPPED),
         (None, true) => ExitCode::SUCCESS,
         (None, false) => ExitCode::FAILURE,
@@ -197,74 +202,83 @@ async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode,
 }
 
 /// Replays the log with this build and with another one, and shows the differences.
-async fn run_beside(arguments: &Arguments, other: &Path, session: &Session) -> Result<ExitCode, Error> {
-    let binary = revision::binary(other).await?;
-    let Arguments { agents, file, save, range, changes, .. } = arguments;
+async fn run_with_other_build(
+    arguments: &ReplayArgs,
+    other: &Path,
+    session: &GatewaySession,
+) -> Result<ExitCode, Error> {
+    let binary = revision::resolve_binary(other).await?;
+    let ReplayArgs { agents, file, save, range, changes, .. } = arguments;
     let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
     // Both read the same bytes.
     let read = save.clone().unwrap_or_else(|| folder.path().join("agents.log"));
-    let report = arguments.made_again(Some(read.clone()), session, |_| Ok(())).await?;
-    let options = range.arguments().chain(changes.arguments()).collect();
-    let other = with::report(&binary, file.as_deref().unwrap_or(&read), agents, options).await?;
+    let report = arguments.replay(Some(read.clone()), session, |_| Ok(())).await?;
+    let options = range.to_arguments().chain(changes.to_arguments()).collect();
+    let other = other_build::run_replay(&binary, file.as_deref().unwrap_or(&read), agents, options).await?;
     let diff = Diff::between(&other, &report);
-    diff::show(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
+    diff::print_diff(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
 }
 
 /// The part of a log to replay, and the changes.
-pub(super) struct What<'w> {
+pub(super) struct ReplayPlan<'w> {
     /// Empty for all agents of the log.
     pub agents: &'w [Name],
     pub range: Range,
-    pub changes: Changes,
+    pub changes: ReplayChanges,
 }
 
-impl What<'_> {
+impl ReplayPlan<'_> {
     /// Makes the decisions again and passes each to `tell`.
     ///
     /// # Errors
     /// Returns an error if the log cannot be read or has nothing of a named agent, and any error of `tell`.
-    pub async fn made_again(
+    pub async fn replay(
         &self,
-        source: &Source<'_>,
-        mut tell: impl FnMut(&Decision) -> Result<(), Error>,
+        source: &LogSource<'_>,
+        mut tell: impl FnMut(&DecisionReport) -> Result<(), Error>,
     ) -> Result<Report, Error> {
-        self.taken(self.share(), source, &mut |decision, _| tell(decision)).await
+        self.replay_in_pool(self.new_share(), source, &mut |decision, _| tell(decision)).await
     }
 
     /// Replays the log, with models asked for the decisions that the changes reach; each is told when all is asked.
-    async fn asked_for(
+    async fn replay_asking_models(
         &self,
-        source: &Source<'_>,
-        wanted: &Wanted,
-        mut tell: impl FnMut(&Decision) -> Result<(), Error>,
+        source: &LogSource<'_>,
+        wanted: &LanePlan,
+        mut tell: impl FnMut(&DecisionReport) -> Result<(), Error>,
     ) -> Result<Report, Error> {
         let (mut at, mut places, mut shadows) = (0, Vec::new(), Vec::new());
-        let share = self.share().asking(wanted.tiers());
-        let mut take = |_: &Decision, shadow: Option<Box<Shadow>>| {
+        let share = self.new_share().with_replaced_tiers(wanted.replaced_tiers());
+        let mut take = |_: &DecisionReport, shadow: Option<Box<Shadow>>| {
             places.extend(shadow.is_some().then_some(at));
             shadows.extend(shadow);
             at += 1;
-            wanted.bound(shadows.len())
+            wanted.check_decision_count(shadows.len())
         };
-        let mut report = self.taken(share, source, &mut take).await?;
-        let (lanes, asked) = wanted.ask(&shadows, &asking::parts(source)?).await;
-        lanes::put(&mut report.decisions, &places, lanes);
-        report.changed.extend(wanted.told());
+        let mut report = self.replay_in_pool(share, source, &mut take).await?;
+        let (lanes, asked) = wanted.ask_lanes(&shadows, &asking::open_media(source)?).await;
+        lanes::attach_lanes(&mut report.decisions, &places, lanes);
+        report.changed.extend(wanted.describe_changes());
         report.asked = Some(asked);
         report.decisions.iter().try_for_each(&mut tell)?;
         Ok(report)
     }
 
-    fn share(&self) -> Share {
+    fn new_share(&self) -> Share {
         Share::new(self.changes.clone(), secret_key::find().ok())
     }
 
-    async fn taken(&self, share: Share, source: &Source<'_>, tell: &mut Tell<'_>) -> Result<Report, Error> {
+    async fn replay_in_pool(
+        &self,
+        share: Share,
+        source: &LogSource<'_>,
+        tell: &mut DecisionCallback<'_>,
+    ) -> Result<Report, Error> {
         let agents = self.agents.iter().cloned().collect();
-        let mut pool = Pool::start(Dispatch::new(agents, self.range, &self.changes), &share);
-        let read = source.read(|message| pool.take(message, tell)).await;
+        let mut pool = ReplayPool::start(Dispatch::new(agents, self.range, &self.changes), &share);
+        let read = source.read(|message| pool.take_message(message, tell)).await;
         // What stands before a message that cannot be read is told.
-        let (report, missing) = pool.end(env!("CARGO_PKG_VERSION"), tell)?;
+        let (report, missing) = pool.finish(env!("CARGO_PKG_VERSION"), tell)?;
         read?;
         // Where it stopped before the agent's first message, that says enough.
         match missing {
@@ -277,35 +291,35 @@ impl What<'_> {
 }
 
 /// Those that are the same are counted only, for people.
-fn tell(decision: &Decision, json: bool) -> Result<(), Error> {
+fn print_decision(decision: &DecisionReport, json: bool) -> Result<(), Error> {
     match json {
         true => terminal::json(decision)?,
-        false => show::lines(decision).into_iter().try_for_each(terminal::line)?,
+        false => decision_lines::format_decision(decision).into_iter().try_for_each(terminal::line)?,
     }
     Ok(())
 }
 
 /// The summary behind the decisions.
 #[derive(Serialize)]
-struct Summary<'r> {
+struct ReplaySummary<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    asked: &'r Option<Asking>,
+    asked: &'r Option<SamplingTotals>,
     changed: &'r [String],
-    counts: Counts,
+    counts: OutcomeCounts,
     states: &'r BTreeMap<Name, String>,
-    stopped: &'r Option<Stopped>,
+    stopped: &'r Option<ReplayStop>,
 }
 
-fn summary(report: &Report) -> Summary<'_> {
+fn summarize(report: &Report) -> ReplaySummary<'_> {
     let Report { asked, changed, counts, states, stopped, .. } = report;
-    Summary { asked, changed, counts: *counts, states, stopped }
+    ReplaySummary { asked, changed, counts: *counts, states, stopped }
 }
 
 /// Writes a report to a file.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub(super) fn keep(path: &Path, report: &Report) -> Result<(), Error> {
+pub(super) fn write_report(path: &Path, report: &Report) -> Result<(), Error> {
     let text = serde_json::to_string(report).unwrap_or_default();
     let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));
     written.map_err(Error::file("write", path))

@@ -5,10 +5,10 @@ use std::{fs, path::PathBuf, process::ExitCode};
 use clap::Args;
 use jiff::Timestamp;
 use kairo_backup::{
-    BackupError, Place,
-    forgetting::List,
-    restoring::{self, At, Restored, Wanted},
-    storage::{self, Needed},
+    BackupError, BackupLocation,
+    forget_orders::ForgottenUserList,
+    object_storage::{self, FetchExtent},
+    restore::{self, RestoreOutcome, RestorePoint, RestoreRequest},
 };
 use serde_json::json;
 
@@ -39,13 +39,13 @@ The status is 0 if all is restored, 1 if it is not, 64 for a bad configuration o
 /// Fill servers that have no log from a backup
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct RestoreArgs {
     /// Place of the backup: a folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "PLACE")]
-    place: Place,
+    place: BackupLocation,
     /// Restore the log as it was behind this message, or at this time, and nothing that came later
     #[arg(long, value_name = "SEQUENCE|TIME", value_parser = at)]
-    at: Option<At>,
+    at: Option<RestorePoint>,
     /// Also forget these users, as `kairo backup forgotten` lists them
     #[arg(long, value_name = "FILE")]
     forgotten: Option<PathBuf>,
@@ -53,38 +53,38 @@ pub(super) struct Arguments {
     servers: ServerOptions,
 }
 
-fn at(text: &str) -> Result<At, String> {
+fn at(text: &str) -> Result<RestorePoint, String> {
     if let Ok(sequence) = text.parse() {
-        return Ok(At::Sequence(sequence));
+        return Ok(RestorePoint::Sequence(sequence));
     }
     let time: Result<Timestamp, _> = text.parse();
-    time.map(At::Time).map_err(|_| "expected a sequence, or a time such as 2026-11-25T18:00:00Z".to_owned())
+    time.map(RestorePoint::Time).map_err(|_| "expected a sequence, or a time such as 2026-11-25T18:00:00Z".to_owned())
 }
 
-pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { place, at, forgotten, servers } = arguments;
+pub(super) async fn run(arguments: RestoreArgs, json: bool) -> Result<ExitCode, Error> {
+    let RestoreArgs { place, at, forgotten, servers } = arguments;
     let forgotten = match &forgotten {
         Some(path) => {
-            let text = fs::read_to_string(path).map_err(Error::unread(path))?;
+            let text = fs::read_to_string(path).map_err(Error::unreadable(path))?;
             let expected = |error| {
                 Error::Usage(format!("{}: expected what `kairo backup forgotten` writes: {error}", path.display()))
             };
             serde_json::from_str(&text).map_err(expected)?
         }
-        None => List::default(),
+        None => ForgottenUserList::default(),
     };
     let reached = match servers.reach().await? {
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
-    let wanted = Wanted { at, forgotten, replicas: reached.replicas, signatures: reached.signatures };
-    let bar = verify::progress();
+    let wanted = RestoreRequest { at, forgotten, replicas: reached.replicas, signatures: reached.signatures };
+    let bar = verify::progress_bar();
     let progress = |_: &str| bar.inc(1);
-    let staged = storage::stage(&place, Needed::Everything, &progress).await.map_err(told)?;
-    let restored = restoring::restore(&reached.nats, staged.path(), &wanted, &progress).await;
+    let staged = object_storage::stage(&place, FetchExtent::Everything, &progress).await.map_err(backup_error)?;
+    let restored = restore::restore_backup(&reached.nats, staged.path(), &wanted, &progress).await;
     bar.finish_and_clear();
-    let restored = restored.map_err(|error| told(staged.told(error)))?;
-    let Restored { log, before, through, forgotten_again } = restored;
+    let restored = restored.map_err(|error| backup_error(staged.replace_folder_path_in_error(error)))?;
+    let RestoreOutcome { log, before, through, forgotten_again } = restored;
     if json {
         terminal::json(&json!({
             "log": log, "before": before, "through": through, "forgotten_again": forgotten_again,
@@ -99,7 +99,7 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
 }
 
 /// Converts an error of a backup.
-pub(super) fn told(error: BackupError) -> Error {
+pub(super) fn backup_error(error: BackupError) -> Error {
     match error {
         BackupError::Damaged { .. } => Error::Damaged(error.to_string()),
         BackupError::File { action, path, source } => Error::File { action, path, source },
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_place_is_a_sequence_or_a_time() {
-        assert_eq!(at("4711"), Ok(At::Sequence(4711)));
-        assert_eq!(at("1970-01-01T00:00:00Z"), Ok(At::Time(Timestamp::UNIX_EPOCH)));
+        assert_eq!(at("4711"), Ok(RestorePoint::Sequence(4711)));
+        assert_eq!(at("1970-01-01T00:00:00Z"), Ok(RestorePoint::Time(Timestamp::UNIX_EPOCH)));
         assert!(at("yesterday").is_err());
     }
 }

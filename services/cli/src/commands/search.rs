@@ -8,7 +8,7 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::{SearchFacets, SearchResponse};
 use kairo_proto::words::HitKind;
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{Error, event_lines::in_one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -22,7 +22,7 @@ Examples:
 /// Search threads, tasks, memories, inner state and what was said, misspelt words included
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct SearchArgs {
     /// Words that must all occur; without any, what changed last comes first
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
@@ -55,7 +55,7 @@ pub(super) struct Arguments {
     limit: u32,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: SearchArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let singular = |kind: &String| match kind.as_str() {
         "memories" => HitKind::Memory.text(),
         other => other.trim_end_matches('s').to_owned(),
@@ -71,15 +71,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     query.extend(arguments.from.map(|day| ("from", day.to_string())));
     query.extend(arguments.to.map(|day| ("to", day.to_string())));
     query.extend(arguments.facets.then(|| ("facets", "true".to_owned())));
-    if let Some(answer) = session.ask("v1/search", &query).await? {
-        lines(&answer).into_iter().try_for_each(terminal::row)?;
+    if let Some(answer) = session.get_or_print_json("v1/search", &query).await? {
+        format_hits(&answer).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(answer: &SearchResponse) -> Vec<String> {
+fn format_hits(answer: &SearchResponse) -> Vec<String> {
     let rows = answer.hits.iter().map(|hit| {
-        let snippet = plain(&hit.snippet);
+        let snippet = plain_snippet(&hit.snippet);
         let text = match hit.title.as_str() {
             "" => snippet,
             title => format!("{}: {snippet}", in_one_line(title)),
@@ -95,12 +95,12 @@ fn lines(answer: &SearchResponse) -> Vec<String> {
     });
     let mut lines = table(["kind", "status", "agent", "id", "found"], rows);
     lines.push(format!("{} found by {}", answer.total, answer.backend));
-    lines.extend(answer.facets.iter().flat_map(counts));
+    lines.extend(answer.facets.iter().flat_map(format_facets));
     lines
 }
 
 /// Returns lines on the number of results by facet and value.
-fn counts(facets: &SearchFacets) -> Vec<String> {
+fn format_facets(facets: &SearchFacets) -> Vec<String> {
     let SearchFacets { agent, kind, status, r#type } = facets;
     let given = [("agent", agent), ("kind", kind), ("status", status), ("type", r#type)];
     let given = given.into_iter().filter(|(_, counts)| !counts.is_empty());
@@ -113,7 +113,7 @@ fn counts(facets: &SearchFacets) -> Vec<String> {
 }
 
 /// A snippet for a terminal: what was found between `[` and `]`.
-fn plain(snippet: &str) -> String {
+fn plain_snippet(snippet: &str) -> String {
     let marked = snippet.replace("<mark>", "[").replace("</mark>", "]");
     in_one_line(&marked.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
@@ -133,7 +133,7 @@ mod tests {
             "facets": { "type": { "topic": 3 }, "kind": { "thread": 2, "task": 1 }, "status": {} },
             "backend": "postgres",
         });
-        let lines = lines(&serde_json::from_value(answer).unwrap());
+        let lines = format_hits(&serde_json::from_value(answer).unwrap());
         assert!(lines[1].contains("thread topic  active  bob    t   Plans: the [budget] &lt; 5"), "{lines:?}");
         assert!(!lines.concat().contains('\u{1b}'));
         assert_eq!(lines[2..], ["3 found by postgres", "kind: task 1, thread 2", "type: topic 3"]);

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
-    Session,
-    answer::{self, Waiting},
-    duration, name,
+    GatewaySession, duration,
+    live_reply::{self, ReplyWait},
+    name,
 };
 use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
 
@@ -33,7 +33,7 @@ Exit status with --wait:
 /// Say something to an agent
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct SendArgs {
     /// Text of the message; may be left out where a file is attached or a state is told
     #[arg(required_unless_present_any = ["attach", "state"], default_value = "", hide_default_value = true)]
     text: String,
@@ -82,9 +82,9 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
         .map_err(|error| format!("expected a JSON object such as {{\"door\": \"open\"}}: {error}"))
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: SendArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let deadline = Instant::now() + arguments.timeout;
-    let parts = attachments::store(&session.client, &arguments.attach).await?;
+    let parts = attachments::store_files(&session.client, &arguments.attach).await?;
     let message = NewMessage {
         user: arguments.user.to_string(),
         text: arguments.text,
@@ -104,14 +104,14 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     let mut exchange = Exchange::begin(&session.client, &message).await?;
-    let waiting = Waiting { deadline, show: !session.json, user: &arguments.user, unasked: None };
-    let ending = answer::wait(&mut exchange, waiting, &session.client).await?;
+    let waiting = ReplyWait { deadline, show: !session.json, user: &arguments.user, unasked: None };
+    let ending = live_reply::wait_for_ending(&mut exchange, waiting, &session.client).await?;
     if session.json {
         let events = arguments.chain.then_some(&exchange.events);
         terminal::json(&json!({"accepted": exchange.accepted, "ending": ending, "events": events}))?;
     } else if arguments.chain {
         terminal::line("")?;
-        answer::events(&exchange)?;
+        live_reply::print_events(&exchange)?;
     }
-    Ok(answer::status(ending.as_ref()))
+    Ok(live_reply::exit_status(ending.as_ref()))
 }

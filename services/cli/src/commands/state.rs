@@ -6,17 +6,17 @@ use clap::Args;
 use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
-    difference::{Difference, differences},
-    expression::{Expression, Said},
-    timeline::{Requests, Taken, Timeline},
+    expression::{Expression, ExpressionOutcome},
+    state_difference::{StateDifference, find_differences},
+    timeline::{AppliedMessage, Requests, Timeline},
     wire,
 };
 use serde_json::{Value, json};
 
-use super::{Session, archive::ArchiveOption, name};
+use super::{GatewaySession, archive::ArchiveOption, name};
 use crate::{
     Error,
-    agent_log::{self, Source},
+    agent_log::{self, LogSource},
     event_lines::printable,
     secret_key, terminal,
 };
@@ -39,7 +39,7 @@ found: no state there, no decision, or no message behind which the expression ho
 /// Show what an agent knew at any place of its log, and what its models were asked
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct StateArgs {
     /// The agent; its part of the log is read from the gateway, which takes an administrator's key
     #[arg(value_parser = name, value_name = "AGENT")]
     agent: Name,
@@ -65,12 +65,12 @@ pub(super) struct Arguments {
     first: Option<String>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, file, archive, at, diff, request, first, curl } = &arguments;
-    let first = first.as_deref().map(Expression::read).transpose();
+pub(super) async fn run(arguments: StateArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let StateArgs { agent, file, archive, at, diff, request, first, curl } = &arguments;
+    let first = first.as_deref().map(Expression::parse).transpose();
     let first = first.map_err(|error| Error::Advice(format!("--first: {error}")))?;
     let wanted = if *request { at.unwrap_or_default() } else { 0 };
-    let mut looking = Looking {
+    let mut looking = StateSearch {
         timeline: Timeline::new(agent.clone(), wanted, secret_key::find().ok()),
         places: at.iter().chain(diff).copied().collect(),
         first,
@@ -79,21 +79,21 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         unclear: None,
     };
     looking.places.sort_unstable();
-    let take = |message: &LogMessage| looking.take(message);
-    let source = Source::of(file.as_deref(), &session.client, std::slice::from_ref(agent), None);
-    let source = source.behind(archive.folder());
+    let take = |message: &LogMessage| looking.apply_message(message);
+    let source = LogSource::file_or_agents(file.as_deref(), &session.client, std::slice::from_ref(agent), None);
+    let source = source.after_archive(archive.folder());
     source.read(take).await?;
-    looking.end();
+    looking.finish();
     match &arguments {
-        Arguments { first: Some(_), .. } => looking.show_first(session.json),
-        Arguments { request: true, .. } => show_requests(looking.timeline.requests(), wanted, *curl, session.json),
-        Arguments { diff: Some(to), at: Some(from), .. } => looking.show_difference((*from, *to), session.json),
-        _ => looking.show_state(agent, session.json),
+        StateArgs { first: Some(_), .. } => looking.print_first_match(session.json),
+        StateArgs { request: true, .. } => print_requests(looking.timeline.requests(), wanted, *curl, session.json),
+        StateArgs { diff: Some(to), at: Some(from), .. } => looking.print_difference((*from, *to), session.json),
+        _ => looking.print_state(agent, session.json),
     }
 }
 
 /// Reading a log as far as is needed.
-struct Looking {
+struct StateSearch {
     timeline: Timeline,
     /// The sequences at which the state is wanted, in order; empty for the end.
     places: Vec<u64>,
@@ -105,50 +105,50 @@ struct Looking {
     unclear: Option<String>,
 }
 
-impl Looking {
-    fn take(&mut self, message: &LogMessage) -> agent_log::Went {
+impl StateSearch {
+    fn apply_message(&mut self, message: &LogMessage) -> agent_log::ReadFlow {
         while let Some(place) = self.places.first().copied().filter(|place| *place < message.sequence) {
-            self.see(place);
+            self.record_state(place);
         }
-        if self.is_over() {
+        if self.is_complete() {
             return Ok(ControlFlow::Break(()));
         }
-        let taken = self.timeline.take(message).map_err(|broken| Error::Advice(broken.to_string()))?;
-        if let (Taken::Own, Some(first)) = (taken, &self.first) {
+        let taken = self.timeline.apply(message).map_err(|broken| Error::Advice(broken.to_string()))?;
+        if let (AppliedMessage::Own, Some(first)) = (taken, &self.first) {
             let state = self.timeline.state();
-            match first.of(&state) {
-                Said::Holds => self.found = Some(state),
-                Said::DoesNot => self.unclear = None,
-                Said::Unclear(why) => self.unclear = Some(why),
+            match first.evaluate_on(&state) {
+                ExpressionOutcome::Holds => self.found = Some(state),
+                ExpressionOutcome::DoesNot => self.unclear = None,
+                ExpressionOutcome::Unclear(why) => self.unclear = Some(why),
             }
         }
-        Ok(if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        Ok(if self.is_complete() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// The log is at its end: the places that are left are there, and so is the end itself where none was named.
-    fn end(&mut self) {
+    fn finish(&mut self) {
         while let Some(place) = self.places.first().copied() {
-            self.see(place);
+            self.record_state(place);
         }
         if self.seen.is_empty() {
-            self.see(self.timeline.own());
+            self.record_state(self.timeline.last_own());
         }
     }
 
-    fn see(&mut self, place: u64) {
+    fn record_state(&mut self, place: u64) {
         self.places.retain(|it| *it != place);
         self.seen.push((place, self.timeline.state()));
     }
 
-    fn is_over(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.found.is_some() || self.places.is_empty() && !self.seen.is_empty()
     }
 
-    fn show_first(&self, json: bool) -> Result<ExitCode, Error> {
+    fn print_first_match(&self, json: bool) -> Result<ExitCode, Error> {
         let Some(state) = &self.found else {
             let why = self.unclear.as_ref().map(|why| format!("; of the last state it said: {}", printable(why)));
             let text = format!("it holds behind no message{}", why.unwrap_or_default());
-            return nothing(&text, json);
+            return print_not_found(&text, json);
         };
         match json {
             true => terminal::json(&json!({ "at": state.get("at"), "type": state.get("type") }))?,
@@ -161,29 +161,29 @@ impl Looking {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn show_state(&self, agent: &Name, json: bool) -> Result<ExitCode, Error> {
+    fn print_state(&self, agent: &Name, json: bool) -> Result<ExitCode, Error> {
         match self.seen.last() {
             Some((_, state)) if state.get("at") != Some(&json!(0)) => {
-                show(state, json)?;
+                print_value(state, json)?;
                 Ok(ExitCode::SUCCESS)
             }
-            _ => nothing(&format!("the log has nothing of the agent {agent} up to there"), json),
+            _ => print_not_found(&format!("the log has nothing of the agent {agent} up to there"), json),
         }
     }
 
-    fn show_difference(&self, (from, to): (u64, u64), json: bool) -> Result<ExitCode, Error> {
+    fn print_difference(&self, (from, to): (u64, u64), json: bool) -> Result<ExitCode, Error> {
         let at = |place: u64| self.seen.iter().find(|(it, _)| *it == place).map_or(&Value::Null, |(_, state)| state);
-        let found = differences(at(from), at(to));
+        let found = find_differences(at(from), at(to));
         if json {
             terminal::json(&json!({ "differences": found }))?;
             return Ok(ExitCode::SUCCESS);
         }
-        found.iter().flat_map(lines).try_for_each(terminal::line)?;
+        found.iter().flat_map(format_difference).try_for_each(terminal::line)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn nothing(text: &str, json: bool) -> Result<ExitCode, Error> {
+fn print_not_found(text: &str, json: bool) -> Result<ExitCode, Error> {
     match json {
         true => terminal::json(&json!({ "found": null, "reason": text }))?,
         false => terminal::line(text)?,
@@ -192,7 +192,7 @@ fn nothing(text: &str, json: bool) -> Result<ExitCode, Error> {
 }
 
 /// For people in many lines, for programs in one.
-fn show(value: &Value, json: bool) -> Result<(), Error> {
+fn print_value(value: &Value, json: bool) -> Result<(), Error> {
     match json {
         true => terminal::json(value)?,
         false => terminal::line(printable_json(value))?,
@@ -206,17 +206,17 @@ fn printable_json(value: &Value) -> String {
     text.lines().map(|line| printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-fn lines(difference: &Difference) -> Vec<String> {
-    let Difference { path, before, after } = difference;
+fn format_difference(difference: &StateDifference) -> Vec<String> {
+    let StateDifference { path, before, after } = difference;
     let line = |sign: char, value: &Value| format!("{sign} {}: {}", printable(path), printable(&value.to_string()));
     let (before, after) = (before.as_ref().map(|it| line('-', it)), after.as_ref().map(|it| line('+', it)));
     before.into_iter().chain(after).collect()
 }
 
-fn show_requests(requests: Option<&Requests>, at: u64, curl: bool, json: bool) -> Result<ExitCode, Error> {
+fn print_requests(requests: Option<&Requests>, at: u64, curl: bool, json: bool) -> Result<ExitCode, Error> {
     let asked = match requests {
-        None => return nothing(&format!("message {at} is no decision of this agent"), json),
-        Some(Err(why)) => return nothing(&format!("the decision cannot be made again: {why}"), json),
+        None => return print_not_found(&format!("message {at} is no decision of this agent"), json),
+        Some(Err(why)) => return print_not_found(&format!("the decision cannot be made again: {why}"), json),
         Some(Ok(asked)) => asked,
     };
     if curl {
@@ -228,6 +228,6 @@ fn show_requests(requests: Option<&Requests>, at: u64, curl: bool, json: bool) -
         }
         return Ok(ExitCode::SUCCESS);
     }
-    asked.iter().try_for_each(|asked| show(&wire::told(asked), json))?;
+    asked.iter().try_for_each(|asked| print_value(&wire::describe_call(asked), json))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,8 +10,8 @@ use kairo_proto::{
 };
 
 use super::{
-    Session, name,
-    orders::{Manner, STATUS},
+    GatewaySession, name,
+    orders::{OrderOptions, STATUS},
 };
 use crate::{Error, client::NewSubmodule, event_lines::printable, steps::one_line, table::table, terminal};
 
@@ -25,21 +25,21 @@ Examples:
 /// List the submodules of an agent: voices that think along; or add or remove one
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct SubmodulesArgs {
     /// The agent
     #[arg(value_parser = name, value_name = "AGENT")]
     agent: Name,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<SubmodulesCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum SubmodulesCommand {
     /// Every submodule of the agent; this is also what no subcommand does
     List,
     /// Add a submodule; whoever gives the order is the human who consents
     #[command(after_help = STATUS)]
-    Add(Box<Add>),
+    Add(Box<SubmoduleAddArgs>),
     /// Remove a submodule
     #[command(after_help = STATUS)]
     Remove {
@@ -47,12 +47,12 @@ enum Command {
         #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
-        manner: Manner,
+        manner: OrderOptions,
     },
 }
 
 #[derive(Debug, Args)]
-struct Add {
+struct SubmoduleAddArgs {
     /// Its name: 1 to 32 of a-z, 0-9, _ and -
     #[arg(value_name = "NAME")]
     name: String,
@@ -76,37 +76,48 @@ struct Add {
     #[arg(long, hide = true)]
     wants_decisions: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: OrderOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: SubmodulesArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     let agent = arguments.agent;
     match arguments.command {
-        None | Some(Command::List) => {
-            list(&agent, session).await?;
+        None | Some(SubmodulesCommand::List) => {
+            list_submodules(&agent, session).await?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(Command::Add(add)) => {
-            let Add { name, prompt, tier, hears, deadline_ms, without_decisions, wants_decisions: _, manner } = *add;
+        Some(SubmodulesCommand::Add(add)) => {
+            let SubmoduleAddArgs {
+                name,
+                prompt,
+                tier,
+                hears,
+                deadline_ms,
+                without_decisions,
+                wants_decisions: _,
+                manner,
+            } = *add;
             let wants_decisions = without_decisions.then_some(false);
             let submodule = NewSubmodule { name, prompt: Some(prompt), tier, hears, deadline_ms, wants_decisions };
-            manner.submodule(agent.to_string(), &OrderedCommand::Add, submodule, session).await
+            manner.order_submodule(agent.to_string(), &OrderedCommand::Add, submodule, session).await
         }
-        Some(Command::Remove { name, manner }) => {
+        Some(SubmodulesCommand::Remove { name, manner }) => {
             let submodule = NewSubmodule { name, ..NewSubmodule::default() };
-            manner.submodule(agent.to_string(), &OrderedCommand::Remove, submodule, session).await
+            manner.order_submodule(agent.to_string(), &OrderedCommand::Remove, submodule, session).await
         }
     }
 }
 
-async fn list(agent: &Name, session: &Session) -> Result<(), Error> {
+async fn list_submodules(agent: &Name, session: &GatewaySession) -> Result<(), Error> {
     let path = format!("v1/agents/{agent}/submodules");
-    let Some(ListSubmodulesResponse { submodules, .. }) = session.ask(&path, &[]).await? else { return Ok(()) };
-    lines(&submodules).into_iter().try_for_each(terminal::row)?;
+    let Some(ListSubmodulesResponse { submodules, .. }) = session.get_or_print_json(&path, &[]).await? else {
+        return Ok(());
+    };
+    format_submodules(&submodules).into_iter().try_for_each(terminal::row)?;
     Ok(())
 }
 
-fn lines(submodules: &[SubmoduleRow]) -> Vec<String> {
+fn format_submodules(submodules: &[SubmoduleRow]) -> Vec<String> {
     let row = |row: &SubmoduleRow| {
         let hears = if row.hears.is_empty() { "everything".to_owned() } else { row.hears.join(" ") };
         let from = if row.added { "added" } else { "profile" };
@@ -139,7 +150,7 @@ mod tests {
             added: true,
             ..Default::default()
         };
-        let text = lines(&[row]).join("\n");
+        let text = format_submodules(&[row]).join("\n");
         for part in ["NAME", "critic  fast  everything  500 ms", "added", "Say what may go wrong."] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }

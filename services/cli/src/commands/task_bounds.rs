@@ -22,7 +22,7 @@ pub(super) struct TaskBoundOptions {
 }
 
 impl TaskBoundOptions {
-    pub(super) fn bounds(self) -> Option<SessionBounds> {
+    pub(super) fn into_bounds(self) -> Option<SessionBounds> {
         let Self { task_calls: model_calls, task_tokens: tokens, task_cost: cost, task_seconds: seconds } = self;
         let bounds = SessionBounds { model_calls, tokens, cost, seconds };
         (bounds != SessionBounds::default()).then_some(bounds)

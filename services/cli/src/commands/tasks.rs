@@ -11,10 +11,10 @@ use kairo_proto::{
 };
 
 use super::{
-    Session,
-    id::{IdPrefix, short},
+    GatewaySession,
+    id_prefix::{IdPrefix, short_id},
     name,
-    orders::{Manner, STATUS, TaskOrder},
+    orders::{OrderOptions, STATUS, TaskOrder},
 };
 use crate::{
     Error, rows,
@@ -36,9 +36,9 @@ const LOOKED_THROUGH: u32 = 500;
 /// Show what agents are to do at a time or when something happens, or change it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct TasksArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TasksCommand>,
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -60,31 +60,31 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TasksCommand {
     /// Show a task, when it fired, and what it did then
-    Show(Chosen),
+    Show(TaskSelector),
     /// Let a task rest until it is resumed
     #[command(after_help = STATUS)]
-    Pause(Order),
+    Pause(TaskOrderArgs),
     /// Go on with a task that rests
     #[command(after_help = STATUS)]
-    Resume(Order),
+    Resume(TaskOrderArgs),
     /// End a task
     #[command(after_help = STATUS)]
-    Cancel(Order),
+    Cancel(TaskOrderArgs),
     /// Run a task now, whenever it is due
     #[command(after_help = STATUS)]
-    Run(Order),
+    Run(TaskOrderArgs),
     /// Let a hook fire for whatever happens to the agent, whomever it concerns (administrators)
     #[command(after_help = STATUS)]
-    Share(Order),
+    Share(TaskOrderArgs),
     /// Let a hook fire for what concerns its own user only, as it did (administrators)
     #[command(after_help = STATUS)]
-    Unshare(Order),
+    Unshare(TaskOrderArgs),
 }
 
 #[derive(Debug, Args)]
-struct Chosen {
+struct TaskSelector {
     /// The task, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
@@ -94,95 +94,95 @@ struct Chosen {
 }
 
 #[derive(Debug, Args)]
-struct Order {
+struct TaskOrderArgs {
     #[command(flatten)]
-    task: Chosen,
+    task: TaskSelector,
     #[command(flatten)]
-    manner: Manner,
+    manner: OrderOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: TasksArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None => list(arguments, session).await,
-        Some(Command::Show(task)) => show(task, session).await,
-        Some(Command::Pause(order)) => order.give(TaskOrder::Pause, session).await,
-        Some(Command::Resume(order)) => order.give(TaskOrder::Resume, session).await,
-        Some(Command::Cancel(order)) => order.give(TaskOrder::Cancel, session).await,
-        Some(Command::Run(order)) => order.give(TaskOrder::Run, session).await,
-        Some(Command::Share(order)) => order.give(TaskOrder::Share, session).await,
-        Some(Command::Unshare(order)) => order.give(TaskOrder::Unshare, session).await,
+        None => list_tasks(arguments, session).await,
+        Some(TasksCommand::Show(task)) => show_task(task, session).await,
+        Some(TasksCommand::Pause(order)) => order.submit(TaskOrder::Pause, session).await,
+        Some(TasksCommand::Resume(order)) => order.submit(TaskOrder::Resume, session).await,
+        Some(TasksCommand::Cancel(order)) => order.submit(TaskOrder::Cancel, session).await,
+        Some(TasksCommand::Run(order)) => order.submit(TaskOrder::Run, session).await,
+        Some(TasksCommand::Share(order)) => order.submit(TaskOrder::Share, session).await,
+        Some(TasksCommand::Unshare(order)) => order.submit(TaskOrder::Unshare, session).await,
     }
 }
 
-async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, user, queue, status, kind, limit, .. } = arguments;
+async fn list_tasks(arguments: TasksArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let TasksArgs { agent, user, queue, status, kind, limit, .. } = arguments;
     let open = status == "open";
     let wanted = if queue { ("queue", "true".to_owned()) } else { ("status", status) };
     let mut query = vec![wanted, ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
     query.extend(kind.map(|kind| ("kind", kind)));
-    if let Some(ListTasksResponse { tasks, .. }) = session.ask("v1/tasks", &query).await? {
+    if let Some(ListTasksResponse { tasks, .. }) = session.get_or_print_json("v1/tasks", &query).await? {
         if tasks.is_empty() {
             let hint = if open && !queue { "; see kairo tasks --status all for those that are over" } else { "" };
             terminal::line(format!("no task{hint}"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        lines(&tasks, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+        format_tasks(&tasks, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(tasks: &[TaskRow], zone: &TimeZone) -> Vec<String> {
+fn format_tasks(tasks: &[TaskRow], zone: &TimeZone) -> Vec<String> {
     let rows = tasks.iter().map(|task| {
         [
             task.agent.clone(),
-            short(&task.task_id),
+            short_id(&task.task_id),
             task.status.clone(),
             one_line(if task.title.is_empty() { "-" } else { &task.title }),
-            when(task),
-            rows::at(task.next_at, zone),
+            describe_timing(task),
+            rows::format_time(task.next_at, zone),
             task.fired.to_string(),
         ]
     });
     table(["agent", "task", "status", "title", "when", "next", "fired"], rows)
 }
 
-async fn show(task: Chosen, session: &Session) -> Result<ExitCode, Error> {
-    let id = match task.id.whole() {
+async fn show_task(task: TaskSelector, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let id = match task.id.full_id() {
         Some(id) => id,
         None => task.find(session).await?.1,
     };
-    if let Some(shown) = session.ask(&format!("v1/tasks/{id}"), &[]).await? {
-        let page = page(&shown, Timestamp::now(), &TimeZone::system());
-        session.needed("task", page)?.into_iter().try_for_each(terminal::row)?;
+    if let Some(shown) = session.get_or_print_json(&format!("v1/tasks/{id}"), &[]).await? {
+        let page = format_task(&shown, Timestamp::now(), &TimeZone::system());
+        session.require_field("task", page)?.into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-impl Chosen {
+impl TaskSelector {
     /// The agent and the id of the task that is meant.
-    async fn find(self, session: &Session) -> Result<(String, String), Error> {
-        if let (Some(agent), Some(id)) = (&self.agent, self.id.whole()) {
+    async fn find(self, session: &GatewaySession) -> Result<(String, String), Error> {
+        if let (Some(agent), Some(id)) = (&self.agent, self.id.full_id()) {
             return Ok((agent.to_string(), id));
         }
         let mut query = vec![("limit", LOOKED_THROUGH.to_string())];
         query.extend(self.agent.map(|agent| ("agent", agent.to_string())));
         let ListTasksResponse { tasks, .. } = session.client.get("v1/tasks", &query).await?;
-        let task = self.id.find(tasks, |task| &task.task_id, "task", "kairo tasks --status all")?;
+        let task = self.id.find_unique(tasks, |task| &task.task_id, "task", "kairo tasks --status all")?;
         Ok((task.agent, task.task_id))
     }
 }
 
-impl Order {
-    async fn give(self, order: TaskOrder, session: &Session) -> Result<ExitCode, Error> {
+impl TaskOrderArgs {
+    async fn submit(self, order: TaskOrder, session: &GatewaySession) -> Result<ExitCode, Error> {
         let (agent, task) = self.task.find(session).await?;
-        self.manner.task(agent, task, order, session).await
+        self.manner.order_task(agent, task, order, session).await
     }
 }
 
 /// When it is due, or what it waits for, as it was asked for.
-fn when(task: &TaskRow) -> String {
+fn describe_timing(task: &TaskRow) -> String {
     let hook = task.trigger.as_deref().map(|trigger| format!("on {trigger}"));
     let condition = task.condition.as_deref().map(|condition| format!("if {condition:?}"));
     // The time that a delay or an interval is counted from says nothing to people.
@@ -201,7 +201,7 @@ fn when(task: &TaskRow) -> String {
 }
 
 /// A task, when it fired, and what it did then; none of an answer without a task.
-fn page(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
+fn format_task(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
     let GetTaskResponse { task, firings, chains, .. } = shown;
     let task = task.as_ref()?;
     let title = if task.title.is_empty() { "(no title)" } else { &task.title };
@@ -212,12 +212,12 @@ fn page(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<
         format!("{} task of {}{of}, {}{reason}", task.kind, task.agent, task.status),
         format!("id {}", task.task_id),
     ];
-    let due = when(task) + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
+    let due = describe_timing(task) + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
     lines.extend(Some(due).filter(|due| !due.is_empty()));
-    lines.extend([format!("made {} (by {})", rows::at(task.created_at, zone), task.source)]);
+    lines.extend([format!("made {} (by {})", rows::format_time(task.created_at, zone), task.source)]);
     lines.extend(task.thread_id.as_deref().map(|thread| format!("in thread {thread}")));
-    lines.extend(task.next_at.map(|next| format!("next {}", rows::at(Some(next), zone))));
-    lines.extend(task.ended_at.map(|ended| format!("over since {}", rows::at(Some(ended), zone))));
+    lines.extend(task.next_at.map(|next| format!("next {}", rows::format_time(Some(next), zone))));
+    lines.extend(task.ended_at.map(|ended| format!("over since {}", rows::format_time(Some(ended), zone))));
     lines.extend(task.work_thread_id.as_deref().map(|thread| format!("worked on in thread {thread}")));
     lines.extend(
         task.text.as_deref().filter(|text| *text != task.title).map(|text| format!("to do: {}", one_line(text))),
@@ -229,8 +229,8 @@ fn page(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<
     lines.push(match task.last_fired_at {
         None => "not fired yet".to_owned(),
         last => {
-            let late = late(task.last_late.unwrap_or_default());
-            format!("fired {} times, last {}{late}", task.fired, rows::at(last, zone))
+            let late = late_suffix(task.last_late.unwrap_or_default());
+            format!("fired {} times, last {}{late}", task.fired, rows::format_time(last, zone))
         }
     });
     lines.push(format!("does {}", one_line(rows::text(task.action.as_ref()))));
@@ -238,18 +238,22 @@ fn page(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<
         lines.push(String::new());
         let rows = firings.iter().map(|firing| {
             let which = firing.occurrence.map(|occurrence| occurrence.to_string()).unwrap_or_default();
-            [rows::at(firing.fired_at, zone), which, rows::at(firing.due_at, zone) + late(firing.late)]
+            [
+                rows::format_time(firing.fired_at, zone),
+                which,
+                rows::format_time(firing.due_at, zone) + late_suffix(firing.late),
+            ]
         });
         lines.extend(table(["fired", "no.", "due"], rows));
     }
     for chain in chains {
         lines.push(String::new());
-        lines.extend(steps::tree(chain, now));
+        lines.extend(steps::format_chain(chain, now));
     }
     Some(lines)
 }
 
-fn late(late: bool) -> &'static str {
+fn late_suffix(late: bool) -> &'static str {
     if late { " (late)" } else { "" }
 }
 
@@ -276,7 +280,7 @@ mod tests {
             task(json!({"kind": "hook", "trigger": "post:email.received", "condition": "if urgent", "title": ""})),
         ];
         let tasks: Vec<TaskRow> = tasks.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect();
-        let text = lines(&tasks, &TimeZone::UTC).join("\n");
+        let text = format_tasks(&tasks, &TimeZone::UTC).join("\n");
         for part in [
             "bob    1f0c2ab4  active  Report  every 1 week",
             "2026-01-15 00:00:00  2",
@@ -288,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_task_shows_nothing() {
-        assert_eq!(page(&GetTaskResponse::default(), Timestamp::now(), &TimeZone::UTC), None);
+        assert_eq!(format_task(&GetTaskResponse::default(), Timestamp::now(), &TimeZone::UTC), None);
     }
 
     #[test]
@@ -304,7 +308,7 @@ mod tests {
             }],
         }))
         .unwrap();
-        let text = page(&shown, Timestamp::now(), &TimeZone::UTC).unwrap().join("\n");
+        let text = format_task(&shown, Timestamp::now(), &TimeZone::UTC).unwrap().join("\n");
         for part in [
             "Report\nscheduled task of bob for ann, active: by ann\nid 1f0c2ab4-",
             "once at tomorrow (Europe/Berlin)\nmade 2026-01-01 00:00:00 (by user)",

@@ -12,10 +12,10 @@ use kairo_proto::{
 use serde_json::Value;
 
 use super::{
-    Session, agents,
-    id::short,
+    GatewaySession, agents,
+    id_prefix::short_id,
     name,
-    orders::{Manner, Patience, STATUS, TeamBudget},
+    orders::{OrderOptions, STATUS, TeamBudget, WaitOptions},
 };
 use crate::{
     Error,
@@ -40,13 +40,13 @@ Examples:
 /// List the teams, show one, make one, or let one rest
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct TeamsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TeamsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TeamsCommand {
     /// Every team; this is also what no subcommand does
     List,
     /// Show a team, and what its agents are at
@@ -56,20 +56,20 @@ enum Command {
         team: Name,
     },
     /// Create a team, or change what it is made from
-    Create(Box<Create>),
+    Create(Box<TeamCreateArgs>),
     /// Let a team begin nothing until it is resumed
     #[command(after_help = STATUS)]
-    Pause(Order),
+    Pause(TeamOrderArgs),
     /// Go on with a team that rests
     #[command(after_help = STATUS)]
-    Resume(Resume),
+    Resume(TeamResumeArgs),
     /// Let a team begin nothing any more, for good
     #[command(after_help = STATUS)]
-    Archive(Order),
+    Archive(TeamOrderArgs),
 }
 
 #[derive(Debug, Args)]
-struct Create {
+struct TeamCreateArgs {
     /// The team, which is also the name of the agent that leads it
     #[arg(
         value_parser = name, value_name = "NAME", required_unless_present = "file",
@@ -108,7 +108,7 @@ struct Create {
 }
 
 #[derive(Debug, Args)]
-struct Order {
+struct TeamOrderArgs {
     /// The team
     #[arg(value_parser = name, value_name = "NAME")]
     team: Name,
@@ -116,13 +116,13 @@ struct Order {
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitOptions,
 }
 
 #[derive(Debug, Args)]
-struct Resume {
+struct TeamResumeArgs {
     #[command(flatten)]
-    order: Order,
+    order: TeamOrderArgs,
     /// Tokens that all of it may spend in a day from now on, 0 for any number; without it, as many as before
     #[arg(long, visible_alias = "tokens-per-day", value_name = "TOKENS")]
     budget: Option<u64>,
@@ -136,28 +136,30 @@ fn worker(text: &str) -> Result<NewWorker, String> {
     Ok(NewWorker { name: name(called)?.to_string(), prompt: prompt.to_owned() })
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: TeamsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None | Some(Command::List) => list(session).await,
-        Some(Command::Show { team }) => show(&team, session).await,
-        Some(Command::Create(create)) => create.run(session).await,
-        Some(Command::Pause(order)) => order.give(&OrderedCommand::Pause, TeamBudget::default(), session).await,
-        Some(Command::Resume(Resume { order, budget, cost_per_day })) => {
+        None | Some(TeamsCommand::List) => list_teams(session).await,
+        Some(TeamsCommand::Show { team }) => show_team(&team, session).await,
+        Some(TeamsCommand::Create(create)) => create.create_team(session).await,
+        Some(TeamsCommand::Pause(order)) => order.submit(&OrderedCommand::Pause, TeamBudget::default(), session).await,
+        Some(TeamsCommand::Resume(TeamResumeArgs { order, budget, cost_per_day })) => {
             let budget = TeamBudget { tokens_per_day: budget, cost_per_day };
-            order.give(&OrderedCommand::Resume, budget, session).await
+            order.submit(&OrderedCommand::Resume, budget, session).await
         }
-        Some(Command::Archive(order)) => order.give(&OrderedCommand::Archive, TeamBudget::default(), session).await,
+        Some(TeamsCommand::Archive(order)) => {
+            order.submit(&OrderedCommand::Archive, TeamBudget::default(), session).await
+        }
     }
 }
 
-async fn list(session: &Session) -> Result<ExitCode, Error> {
-    if let Some(ListTeamsResponse { teams, .. }) = session.ask("v1/teams", &[]).await? {
-        lines(&teams, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+async fn list_teams(session: &GatewaySession) -> Result<ExitCode, Error> {
+    if let Some(ListTeamsResponse { teams, .. }) = session.get_or_print_json("v1/teams", &[]).await? {
+        format_teams(&teams, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(teams: &[TeamRow], zone: &TimeZone) -> Vec<String> {
+fn format_teams(teams: &[TeamRow], zone: &TimeZone) -> Vec<String> {
     let rows = teams.iter().map(|team| {
         let members = team.lead.iter().chain(&team.workers);
         let queued: u64 = members.map(|member| member.queued).sum();
@@ -168,31 +170,33 @@ fn lines(teams: &[TeamRow], zone: &TimeZone) -> Vec<String> {
             team.status.clone(),
             team.workers.len().to_string(),
             queued.to_string(),
-            rows::at(next, zone),
+            rows::format_time(next, zone),
             one_line(&team.mission),
         ]
     });
     table(["team", "owner", "status", "workers", "queued", "next run", "mission"], rows)
 }
 
-async fn show(team: &Name, session: &Session) -> Result<ExitCode, Error> {
-    let Some(GetTeamResponse { team, currency, .. }) = session.ask(&format!("v1/teams/{team}"), &[]).await? else {
+async fn show_team(team: &Name, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let Some(GetTeamResponse { team, currency, .. }) =
+        session.get_or_print_json(&format!("v1/teams/{team}"), &[]).await?
+    else {
         return Ok(ExitCode::SUCCESS);
     };
-    let page = team.as_ref().map(|team| page(team, &currency, Timestamp::now(), &TimeZone::system()));
-    session.needed("team", page)?.into_iter().try_for_each(terminal::row)?;
+    let page = team.as_ref().map(|team| format_team(team, &currency, Timestamp::now(), &TimeZone::system()));
+    session.require_field("team", page)?.into_iter().try_for_each(terminal::row)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A team, what it has spent, and what each of its agents is at.
-fn page(team: &TeamRow, currency: &str, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+fn format_team(team: &TeamRow, currency: &str, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let why = team.reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     let until = if team.over_budget { ", until the day is over" } else { "" };
     let mut lines = vec![
         team.team.clone(),
         format!("mission of {}: {}", team.owner, one_line(&team.mission)),
         format!("{}{until}{why}", team.status),
-        spent(team, currency),
+        describe_spending(team, currency),
         String::new(),
     ];
     let members = team.lead.iter().chain(&team.workers);
@@ -200,10 +204,10 @@ fn page(team: &TeamRow, currency: &str, now: Timestamp, zone: &TimeZone) -> Vec<
         [
             member.agent.clone(),
             member.role.clone(),
-            at_work(member, now),
-            waiting(member, now),
-            rows::at(member.next_run_at, zone),
-            rows::at(member.last_completed_at, zone),
+            current_work(member, now),
+            queued_work(member, now),
+            rows::format_time(member.next_run_at, zone),
+            rows::format_time(member.last_completed_at, zone),
             one_line(&member.description),
         ]
     });
@@ -212,7 +216,7 @@ fn page(team: &TeamRow, currency: &str, now: Timestamp, zone: &TimeZone) -> Vec<
 }
 
 /// Describes what was spent today, and the budget.
-fn spent(team: &TeamRow, currency: &str) -> String {
+fn describe_spending(team: &TeamRow, currency: &str) -> String {
     let spent = team.spent.clone().unwrap_or_default();
     let most = if team.tokens_per_day > 0 { format!(" of {}", team.tokens_per_day) } else { String::new() };
     let cost = spent.cost.as_deref().unwrap_or("an unknown amount");
@@ -220,35 +224,35 @@ fn spent(team: &TeamRow, currency: &str) -> String {
     format!("spent on {} (UTC): {}{most} tokens, {cost}{most_cost} {currency}", spent.day, spent.tokens)
 }
 
-fn at_work(member: &TeamMemberRow, now: Timestamp) -> String {
+fn current_work(member: &TeamMemberRow, now: Timestamp) -> String {
     let Some(task) = &member.task else { return "-".to_owned() };
-    let since = rows::took(task.since, None, now).map(|since| format!(" for {since}")).unwrap_or_default();
-    format!("{} ({}){since}", one_line(&task.title), short(&task.task_id))
+    let since = rows::format_elapsed(task.since, None, now).map(|since| format!(" for {since}")).unwrap_or_default();
+    format!("{} ({}){since}", one_line(&task.title), short_id(&task.task_id))
 }
 
-fn waiting(member: &TeamMemberRow, now: Timestamp) -> String {
-    let oldest = rows::took(member.oldest_queued_at, None, now);
+fn queued_work(member: &TeamMemberRow, now: Timestamp) -> String {
+    let oldest = rows::format_elapsed(member.oldest_queued_at, None, now);
     format!("{}{}", member.queued, oldest.map(|waits| format!(", oldest {waits}")).unwrap_or_default())
 }
 
-impl Create {
-    async fn run(self, session: &Session) -> Result<ExitCode, Error> {
-        let body = self.body()?;
+impl TeamCreateArgs {
+    async fn create_team(self, session: &GatewaySession) -> Result<ExitCode, Error> {
+        let body = self.into_body()?;
         let answer: Value = session.client.post("v1/teams", &body).await?;
         if session.json {
             terminal::json(&answer)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let CreateTeamResponse { team, agents, .. } = session.read(answer)?;
+        let CreateTeamResponse { team, agents, .. } = session.parse_answer(answer)?;
         let agents = agents.join(", ");
         terminal::line(format!("{team} is there: {agents}; see what it does: kairo teams show {team}"))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn body(self) -> Result<Value, Error> {
+    fn into_body(self) -> Result<Value, Error> {
         let unreadable = |error: serde_json::Error| Error::Advice(format!("the team is not JSON: {error}"));
         if let Some(file) = self.file {
-            return serde_json::from_str(&agents::read(&file)?).map_err(unreadable);
+            return serde_json::from_str(&agents::read_file_or_stdin(&file)?).map_err(unreadable);
         }
         let lead = NewLead {
             prompt: self.lead_prompt.unwrap_or_default(),
@@ -268,21 +272,26 @@ impl Create {
     }
 }
 
-impl Order {
-    async fn give(self, word: &OrderedCommand, budget: TeamBudget, session: &Session) -> Result<ExitCode, Error> {
+impl TeamOrderArgs {
+    async fn submit(
+        self,
+        word: &OrderedCommand,
+        budget: TeamBudget,
+        session: &GatewaySession,
+    ) -> Result<ExitCode, Error> {
         let user = match self.user {
             Some(user) => user,
-            None => owner(&self.team, session).await?,
+            None => fetch_owner(&self.team, session).await?,
         };
-        let manner = Manner { user, patience: self.patience };
-        manner.team(self.team.to_string(), word, budget, session).await
+        let manner = OrderOptions { user, patience: self.patience };
+        manner.order_team(self.team.to_string(), word, budget, session).await
     }
 }
 
-async fn owner(team: &Name, session: &Session) -> Result<Name, Error> {
+async fn fetch_owner(team: &Name, session: &GatewaySession) -> Result<Name, Error> {
     let shown: GetTeamResponse = session.client.get(&format!("v1/teams/{team}"), &[]).await?;
     let owner = shown.team.and_then(|team| Name::parse(&team.owner).ok());
-    session.needed("team", owner)
+    session.require_field("team", owner)
 }
 
 #[cfg(test)]
@@ -309,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_team_is_shown_with_what_its_agents_are_at() {
-        let text = page(&team(), "EUR", "2026-01-01T00:02:05Z".parse().unwrap(), &TimeZone::UTC).join("\n");
+        let text = format_team(&team(), "EUR", "2026-01-01T00:02:05Z".parse().unwrap(), &TimeZone::UTC).join("\n");
         for part in [
             "market\nmission of ann: Know them.\npaused, until the day is over: enough\n",
             "spent on 2026-01-01 (UTC): 1500 of 1000 tokens, 0.003 of 2.50 EUR\n",
@@ -318,7 +327,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
-        let line = lines(&[team()], &TimeZone::UTC).pop().unwrap();
+        let line = format_teams(&[team()], &TimeZone::UTC).pop().unwrap();
         assert_eq!(line, "market  ann    paused  1        2       2026-01-01 02:00:00  Know them.");
     }
 

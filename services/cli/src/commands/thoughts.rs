@@ -10,7 +10,7 @@ use kairo_proto::{
     words::ThoughtKind,
 };
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{Error, event_lines::printable, rows, steps::one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -21,7 +21,7 @@ Examples:
 /// List who within an agent thought what, which questions were asked and who was late, with what it took
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ThoughtsArgs {
     /// The agent
     #[arg(value_parser = name, value_name = "AGENT")]
     agent: Name,
@@ -36,33 +36,40 @@ pub(super) struct Arguments {
     before: Option<u64>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, module, limit, before } = arguments;
+pub(super) async fn run(arguments: ThoughtsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let ThoughtsArgs { agent, module, limit, before } = arguments;
     let given = [("module", module), ("before", before.map(|before| before.to_string()))];
     let mut query: Vec<(&str, String)> = vec![("limit", limit.to_string())];
     query.extend(given.into_iter().filter_map(|(field, value)| Some((field, value?))));
-    if let Some(answer) = session.ask(&format!("v1/agents/{agent}/thoughts"), &query).await? {
-        lines(&agent, &answer, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+    if let Some(answer) = session.get_or_print_json(&format!("v1/agents/{agent}/thoughts"), &query).await? {
+        format_thoughts(&agent, &answer, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The oldest first, as one thinks.
-fn lines(agent: &Name, answer: &ListThoughtsResponse, zone: &TimeZone) -> Vec<String> {
+fn format_thoughts(agent: &Name, answer: &ListThoughtsResponse, zone: &TimeZone) -> Vec<String> {
     let row = |row: &ThoughtRow| {
         let who = row.module.as_deref().unwrap_or(agent.as_str());
         let (tokens, took) = match row.input_tokens.saturating_add(row.output_tokens) {
             0 if row.latency_ms == 0 => (String::new(), String::new()),
             tokens => (tokens.to_string(), format!("{} ms", row.latency_ms)),
         };
-        [rows::at(row.at, zone), printable(who), what(row), tokens, took, printable(&one_line(&row.text))]
+        [
+            rows::format_time(row.at, zone),
+            printable(who),
+            describe_kind(row),
+            tokens,
+            took,
+            printable(&one_line(&row.text)),
+        ]
     };
     let mut lines = table(["at", "who", "what", "tokens", "took", "text"], answer.thoughts.iter().rev().map(row));
     lines.extend(answer.next_before.iter().map(|next| format!("before these: --before {next}")));
     lines
 }
 
-fn what(row: &ThoughtRow) -> String {
+fn describe_kind(row: &ThoughtRow) -> String {
     match row.kind_word() {
         ThoughtKind::Thought => "thinks",
         ThoughtKind::Left => "thinks for next time",
@@ -99,7 +106,7 @@ mod tests {
             ..Default::default()
         };
         let agent = Name::parse("council").unwrap();
-        let lines = lines(&agent, &answer, &TimeZone::UTC);
+        let lines = format_thoughts(&agent, &answer, &TimeZone::UTC);
         for (at, part) in [(1, "council  thinks"), (2, "critic   thinks   7       70 ms"), (3, "slow     is late")] {
             assert!(lines[at].contains(part), "{part:?} is not in {lines:#?}");
         }

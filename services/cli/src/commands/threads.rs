@@ -12,15 +12,15 @@ use kairo_proto::words::{ActionStatus, ThreadStatus};
 use serde_json::Value;
 
 use super::{
-    Session, name,
-    orders::{Manner, STATUS},
+    GatewaySession, name,
+    orders::{OrderOptions, STATUS},
 };
 use crate::{
     Error, rows,
     steps::{self, one_line},
     table::table,
     terminal,
-    watch::short,
+    watch::short_id,
 };
 
 const EXAMPLES: &str = "\
@@ -37,9 +37,9 @@ const LOOKED_THROUGH: u32 = 500;
 /// Show threads and what happened in them, or put one away
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct ThreadsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ThreadsCommand>,
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
@@ -58,19 +58,19 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ThreadsCommand {
     /// Show what a thread is about, and what was said in it
-    Show(Show),
+    Show(ThreadShowArgs),
     /// Put a thread away; it comes back when somebody goes on with it
     #[command(after_help = STATUS)]
-    Archive(Order),
+    Archive(ThreadOrderArgs),
     /// Take a thread out again
     #[command(after_help = STATUS)]
-    Unarchive(Order),
+    Unarchive(ThreadOrderArgs),
 }
 
 #[derive(Debug, Args)]
-struct Chosen {
+struct ThreadSelector {
     /// The thread, or the beginning of its id
     #[arg(value_name = "ID")]
     id: String,
@@ -80,9 +80,9 @@ struct Chosen {
 }
 
 #[derive(Debug, Args)]
-struct Show {
+struct ThreadShowArgs {
     #[command(flatten)]
-    thread: Chosen,
+    thread: ThreadSelector,
     /// All that happened in it instead, and its chains
     #[arg(long)]
     events: bool,
@@ -92,24 +92,24 @@ struct Show {
 }
 
 #[derive(Debug, Args)]
-struct Order {
+struct ThreadOrderArgs {
     #[command(flatten)]
-    thread: Chosen,
+    thread: ThreadSelector,
     #[command(flatten)]
-    manner: Manner,
+    manner: OrderOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: ThreadsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     match arguments.command {
-        None => list(arguments, session).await,
-        Some(Command::Show(show)) => show.run(session).await,
-        Some(Command::Archive(order)) => order.give(true, session).await,
-        Some(Command::Unarchive(order)) => order.give(false, session).await,
+        None => list_threads(arguments, session).await,
+        Some(ThreadsCommand::Show(show)) => show.show_thread(session).await,
+        Some(ThreadsCommand::Archive(order)) => order.submit(true, session).await,
+        Some(ThreadsCommand::Unarchive(order)) => order.submit(false, session).await,
     }
 }
 
-async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, user, archived, all, limit, .. } = arguments;
+async fn list_threads(arguments: ThreadsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let ThreadsArgs { agent, user, archived, all, limit, .. } = arguments;
     let status = match (archived, all) {
         (true, _) => ThreadStatus::Archived.known_word(),
         (false, true) => "all",
@@ -118,25 +118,25 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     let mut query = vec![("status", status.to_owned()), ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
-    if let Some(ListThreadsResponse { threads, .. }) = session.ask("v1/threads", &query).await? {
+    if let Some(ListThreadsResponse { threads, .. }) = session.get_or_print_json("v1/threads", &query).await? {
         if threads.is_empty() {
             let hint = if !all { "; see kairo threads --all for those that were put away" } else { "" };
             terminal::line(format!("no thread{hint}"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        lines(&threads, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
+        format_threads(&threads, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(threads: &[ThreadRow], now: Timestamp) -> Vec<String> {
+fn format_threads(threads: &[ThreadRow], now: Timestamp) -> Vec<String> {
     let rows = threads.iter().map(|thread| {
         [
             thread.agent.clone(),
-            short(&thread.thread_id),
+            short_id(&thread.thread_id),
             thread.user.clone(),
             thread.status.clone(),
-            rows::took(thread.updated_at, None, now).map(|lapse| format!("{lapse} ago")).unwrap_or_default(),
+            rows::format_elapsed(thread.updated_at, None, now).map(|lapse| format!("{lapse} ago")).unwrap_or_default(),
             one_line(if thread.title.is_empty() { "-" } else { &thread.title }),
             one_line(&thread.summary),
         ]
@@ -144,29 +144,29 @@ fn lines(threads: &[ThreadRow], now: Timestamp) -> Vec<String> {
     table(["agent", "thread", "user", "status", "last", "title", "summary"], rows)
 }
 
-impl Chosen {
+impl ThreadSelector {
     /// The agent and the id of the thread that is meant.
-    async fn find(self, session: &Session) -> Result<(String, Name), Error> {
+    async fn find(self, session: &GatewaySession) -> Result<(String, Name), Error> {
         let mut query = vec![("status", "all".to_owned()), ("limit", LOOKED_THROUGH.to_string())];
         query.extend(self.agent.as_ref().map(|agent| ("agent", agent.to_string())));
         let ListThreadsResponse { threads, .. } = session.client.get("v1/threads", &query).await?;
-        let (agent, id) = match (meant(&threads, &self.id)?, self.agent) {
+        let (agent, id) = match (find_by_prefix(&threads, &self.id)?, self.agent) {
             (Some(thread), _) => (thread.agent.clone(), thread.thread_id.clone()),
             // One of long ago, named in full.
             (None, Some(agent)) => (agent.to_string(), self.id),
-            (None, None) => return Err(Error::Advice(unknown(&self.id))),
+            (None, None) => return Err(Error::Advice(unknown_thread(&self.id))),
         };
-        let thread = Name::parse(&id).map_err(|_| Error::Advice(unknown(&id)))?;
+        let thread = Name::parse(&id).map_err(|_| Error::Advice(unknown_thread(&id)))?;
         Ok((agent, thread))
     }
 }
 
-fn unknown(id: &str) -> String {
+fn unknown_thread(id: &str) -> String {
     format!("no thread has an id that begins with {id}; see kairo threads --all")
 }
 
 /// The one whose id this is, or begins so.
-fn meant<'t>(threads: &'t [ThreadRow], id: &str) -> Result<Option<&'t ThreadRow>, Error> {
+fn find_by_prefix<'t>(threads: &'t [ThreadRow], id: &str) -> Result<Option<&'t ThreadRow>, Error> {
     let exact: Vec<&ThreadRow> = threads.iter().filter(|thread| thread.thread_id == id).collect();
     let begins = || threads.iter().filter(|thread| thread.thread_id.starts_with(id)).collect();
     let fitting: Vec<&ThreadRow> = if exact.is_empty() { begins() } else { exact };
@@ -180,56 +180,62 @@ fn meant<'t>(threads: &'t [ThreadRow], id: &str) -> Result<Option<&'t ThreadRow>
     }
 }
 
-impl Order {
-    async fn give(self, archived: bool, session: &Session) -> Result<ExitCode, Error> {
+impl ThreadOrderArgs {
+    async fn submit(self, archived: bool, session: &GatewaySession) -> Result<ExitCode, Error> {
         let (agent, thread) = self.thread.find(session).await?;
         self.manner.archive_thread(agent, &thread, archived, session).await
     }
 }
 
-impl Show {
-    async fn run(self, session: &Session) -> Result<ExitCode, Error> {
+impl ThreadShowArgs {
+    async fn show_thread(self, session: &GatewaySession) -> Result<ExitCode, Error> {
         let (agent, thread) = self.thread.find(session).await?;
         if !self.events {
             let query = [("agent", agent), ("latest", self.limit.to_string())];
-            if let Some(shown) = session.ask(&format!("v1/threads/{thread}/messages"), &query).await? {
-                let page = messages::page(&shown, &TimeZone::system());
-                session.needed("thread", page)?.into_iter().try_for_each(terminal::row)?;
+            if let Some(shown) = session.get_or_print_json(&format!("v1/threads/{thread}/messages"), &query).await? {
+                let page = messages::format_messages(&shown, &TimeZone::system());
+                session.require_field("thread", page)?.into_iter().try_for_each(terminal::row)?;
             }
             return Ok(ExitCode::SUCCESS);
         }
         let query = [("agent", agent), ("limit", self.limit.to_string())];
-        if let Some(shown) = session.ask(&format!("v1/threads/{thread}"), &query).await? {
-            let page = page(&shown, Timestamp::now(), &TimeZone::system());
-            session.needed("thread", page)?.into_iter().try_for_each(terminal::row)?;
+        if let Some(shown) = session.get_or_print_json(&format!("v1/threads/{thread}"), &query).await? {
+            let page = format_thread(&shown, Timestamp::now(), &TimeZone::system());
+            session.require_field("thread", page)?.into_iter().try_for_each(terminal::row)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Returns the page of a thread: its heading, events and chains; `None` if the answer has no thread.
-fn page(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
+fn format_thread(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
     let GetThreadResponse { thread, events, next_before, chains, .. } = shown;
-    let mut lines = heading(thread.as_ref()?, zone);
+    let mut lines = format_heading(thread.as_ref()?, zone);
     lines.push(String::new());
     lines.extend(next_before.iter().map(|_| "… older events: see --limit".to_owned()));
-    let rows = events.iter().map(|event| [rows::at(event.timestamp, zone), one_line(&event.event), says(event)]);
+    let rows = events
+        .iter()
+        .map(|event| [rows::format_time(event.timestamp, zone), one_line(&event.event), format_event(event)]);
     lines.extend(table(["time", "event", "result"], rows));
     for chain in chains {
         lines.push(String::new());
-        lines.extend(steps::tree(chain, now));
+        lines.extend(steps::format_chain(chain, now));
     }
     Some(lines)
 }
 
 /// Returns the heading of a thread: its title, participants and status.
-fn heading(thread: &ThreadRow, zone: &TimeZone) -> Vec<String> {
+fn format_heading(thread: &ThreadRow, zone: &TimeZone) -> Vec<String> {
     let title = if thread.title.is_empty() { "(no title)" } else { &thread.title };
     let mut lines = vec![
         one_line(title),
         format!("{} of {} with {}, {}", thread.kind, thread.user, thread.agent, thread.status),
         format!("id {}", thread.thread_id),
-        format!("begun {}, last {}", rows::at(thread.created_at, zone), rows::at(thread.updated_at, zone)),
+        format!(
+            "begun {}, last {}",
+            rows::format_time(thread.created_at, zone),
+            rows::format_time(thread.updated_at, zone)
+        ),
     ];
     if !thread.summary.is_empty() {
         lines.push(one_line(&thread.summary));
@@ -237,14 +243,14 @@ fn heading(thread: &ThreadRow, zone: &TimeZone) -> Vec<String> {
     lines
 }
 
-fn says(event: &ThreadEventRow) -> String {
+fn format_event(event: &ThreadEventRow) -> String {
     let result = match rows::value(event.result.as_ref()) {
         // What it says to people, where it says something.
         Value::Object(fields) if event.params.is_none() => {
             let parts: Option<Vec<Part>> =
                 fields.get("parts").and_then(|parts| serde_json::from_value(parts.clone()).ok());
             let text = fields.get("text").and_then(Value::as_str);
-            text.map(|text| media::in_words(text, &parts.unwrap_or_default()))
+            text.map(|text| media::text_with_parts(text, &parts.unwrap_or_default()))
         }
         Value::String(text) => Some(text),
         _ => event.result.as_ref().map(|result| result.text.clone()),
@@ -279,7 +285,7 @@ mod tests {
     #[test]
     fn a_thread_is_meant_by_its_id_or_its_beginning() {
         let threads = threads(&[("bob", "budget"), ("bob", "budget-2"), ("eve", "mail"), ("bob", "mail")]);
-        let found = |id| meant(&threads, id).map(|thread| thread.map(|thread| thread.thread_id.as_str()));
+        let found = |id| find_by_prefix(&threads, id).map(|thread| thread.map(|thread| thread.thread_id.as_str()));
         assert_eq!(found("budget").unwrap(), Some("budget"));
         assert_eq!(found("budget-").unwrap(), Some("budget-2"));
         assert_eq!(found("x").unwrap(), None);
@@ -288,7 +294,7 @@ mod tests {
 
     #[test]
     fn threads_are_listed_by_their_titles() {
-        let lines = lines(&threads(&[("bob", "1f0c2ab4-0000")]), "2026-01-01T00:06:00Z".parse().unwrap());
+        let lines = format_threads(&threads(&[("bob", "1f0c2ab4-0000")]), "2026-01-01T00:06:00Z".parse().unwrap());
         assert_eq!(lines[1], "bob    1f0c2ab4  ann   active  1m 0s ago  Budget  Sarah's numbers");
     }
 
@@ -314,7 +320,7 @@ mod tests {
             }],
         }))
         .unwrap();
-        let text = page(&shown, "2026-01-01T00:00:09Z".parse().unwrap(), &TimeZone::UTC).unwrap().join("\n");
+        let text = format_thread(&shown, "2026-01-01T00:00:09Z".parse().unwrap(), &TimeZone::UTC).unwrap().join("\n");
         for part in [
             "Budget\ntopic of ann with bob, active\nid t\nbegun 2026-01-01 00:00:00, last 2026-01-01 00:05:00\n",
             "Sarah's numbers\n\n… older events",

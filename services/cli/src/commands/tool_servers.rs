@@ -12,13 +12,13 @@ use crate::{event_lines::printable, table::table};
 const STDERR_LINES: usize = 5;
 
 /// A table of all servers, and below it what is wrong with them; nothing where there are none.
-pub(super) fn lines(replicas: &[ReplicaRow]) -> Vec<String> {
+pub(super) fn format_servers(replicas: &[ReplicaRow]) -> Vec<String> {
     let servers: Vec<(&ReplicaRow, &ToolServerRow)> =
         replicas.iter().flat_map(|replica| replica.tool_servers.iter().map(move |server| (replica, server))).collect();
     let mut lines = Vec::new();
     if !servers.is_empty() {
-        lines.extend(table(HEADS, servers.iter().map(|(replica, server)| row(replica, server))));
-        lines.extend(servers.iter().flat_map(|(_, server)| troubles(server)));
+        lines.extend(table(HEADS, servers.iter().map(|(replica, server)| server_cells(replica, server))));
+        lines.extend(servers.iter().flat_map(|(_, server)| format_problems(server)));
         lines.push(String::new());
     }
     let refused = replicas.iter().flat_map(|replica| replica.refused_tools.iter().map(move |tool| (replica, tool)));
@@ -31,7 +31,7 @@ pub(super) fn lines(replicas: &[ReplicaRow]) -> Vec<String> {
 
 const HEADS: [&str; 7] = ["tool server", "source", "state", "since", "protocol", "tools", "replica"];
 
-fn row(replica: &ReplicaRow, server: &ToolServerRow) -> [String; 7] {
+fn server_cells(replica: &ReplicaRow, server: &ToolServerRow) -> [String; 7] {
     let since = server.since.as_ref().and_then(time::read);
     let since = since.map_or_else(|| "-".to_owned(), |since| since.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
     let protocol = if server.protocol.is_empty() { "-".to_owned() } else { printable(&server.protocol) };
@@ -40,7 +40,7 @@ fn row(replica: &ReplicaRow, server: &ToolServerRow) -> [String; 7] {
 }
 
 /// Returns the problems of a server, a line each.
-fn troubles(server: &ToolServerRow) -> Vec<String> {
+fn format_problems(server: &ToolServerRow) -> Vec<String> {
     let name = printable(&server.name);
     let is_up = server.state_word() == ToolServerState::Up;
     let mut lines = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
             "refused_tools": [{"model": "m", "tool": "files__odd"}],
         });
         let replicas: Vec<ReplicaRow> = serde_json::from_value(json!([replica])).unwrap();
-        let text = lines(&replicas).join("\n");
+        let text = format_servers(&replicas).join("\n");
         for part in [
             "files        mcp     up        2026-11-27 10:00:00Z  2026-07-28  3      tool-runner-1",
             "bank         worker  starting  -                     -           0      tool-runner-1",
@@ -98,6 +98,6 @@ mod tests {
         for absent in ["stderr: well", "stderr: one", "\u{1b}"] {
             assert!(!text.contains(absent), "{absent:?} is in\n{text}");
         }
-        assert_eq!(lines(&[ReplicaRow::default()]), [""; 0]);
+        assert_eq!(format_servers(&[ReplicaRow::default()]), [""; 0]);
     }
 }

@@ -9,8 +9,8 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::Session;
-use crate::{Error, event_lines::printable, lapse, table::table, terminal};
+use super::GatewaySession;
+use crate::{Error, durations, event_lines::printable, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +26,7 @@ const NONE: &str = "-";
 /// Show the tools that agents can be offered, and those that are left out
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ToolsArgs {
     /// Only this tool, with all that is known of it
     #[arg(value_name = "NAME", conflicts_with_all = ["group", "source"])]
     name: Option<String>,
@@ -38,10 +38,10 @@ pub(super) struct Arguments {
     source: Option<String>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { name, group, source } = arguments;
+pub(super) async fn run(arguments: ToolsArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let ToolsArgs { name, group, source } = arguments;
     if let Some(name) = name {
-        return one(&name, session).await;
+        return show_tool(&name, session).await;
     }
     let given = [("group", group), ("source", source)];
     let query: Vec<(&str, String)> = given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
@@ -50,32 +50,32 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let tools: ListToolsResponse = session.read(answer)?;
-    rows(&tools).into_iter().try_for_each(terminal::row)?;
-    left_out(&tools).into_iter().try_for_each(terminal::line)?;
+    let tools: ListToolsResponse = session.parse_answer(answer)?;
+    format_tools(&tools).into_iter().try_for_each(terminal::row)?;
+    format_left_out(&tools).into_iter().try_for_each(terminal::line)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn one(name: &str, session: &Session) -> Result<ExitCode, Error> {
+async fn show_tool(name: &str, session: &GatewaySession) -> Result<ExitCode, Error> {
     let answer: Value = session.client.get(&format!("v1/tools/{name}"), &[]).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let GetToolResponse { tool } = session.read(answer)?;
-    whole(&session.needed("tool", tool)?).into_iter().try_for_each(terminal::line)?;
+    let GetToolResponse { tool } = session.parse_answer(answer)?;
+    format_tool(&session.require_field("tool", tool)?).into_iter().try_for_each(terminal::line)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(tools: &ListToolsResponse) -> Vec<String> {
+fn format_tools(tools: &ListToolsResponse) -> Vec<String> {
     let row = |tool: &ToolRow| {
         let said = printable(tool.description.lines().next().unwrap_or_default());
-        [printable(&tool.name), tool.group.clone(), source(tool), consent(tool), said]
+        [printable(&tool.name), tool.group.clone(), describe_source(tool), describe_consent(tool), said]
     };
     table(["tool", "group", "source", "consent", "description"], tools.tools.iter().map(row))
 }
 
-fn left_out(tools: &ListToolsResponse) -> Vec<String> {
+fn format_left_out(tools: &ListToolsResponse) -> Vec<String> {
     let told = tools.withheld.iter().map(|tool| format!("  {}: {}", printable(&tool.name), printable(&tool.reason)));
     let lines: Vec<String> = told.collect();
     match lines.is_empty() {
@@ -85,7 +85,7 @@ fn left_out(tools: &ListToolsResponse) -> Vec<String> {
 }
 
 /// All that is known of a tool.
-fn whole(tool: &ToolRow) -> Vec<String> {
+fn format_tool(tool: &ToolRow) -> Vec<String> {
     let schema: Value = serde_json::from_str(&tool.schema).unwrap_or_default();
     let schema = serde_json::to_string_pretty(&schema).unwrap_or_default();
     let effects = match (tool.idempotent, tool.acts_outside) {
@@ -95,13 +95,13 @@ fn whole(tool: &ToolRow) -> Vec<String> {
     };
     let limit = match tool.timeout_ms {
         0 => NONE.to_owned(),
-        limit if limit % 1_000 == 0 => lapse::short(limit / 1_000),
+        limit if limit % 1_000 == 0 => durations::format_seconds(limit / 1_000),
         limit => format!("{limit} ms"),
     };
     let facts = [
         ("group", tool.group.clone()),
-        ("source", source(tool)),
-        ("consent", consent(tool)),
+        ("source", describe_source(tool)),
+        ("consent", describe_consent(tool)),
         ("effects", effects.to_owned()),
         ("time limit", limit),
         ("carried out by", tool.executor.clone()),
@@ -116,13 +116,13 @@ fn whole(tool: &ToolRow) -> Vec<String> {
 }
 
 /// Returns the source of a tool, such as `mcp github`.
-fn source(tool: &ToolRow) -> String {
+fn describe_source(tool: &ToolRow) -> String {
     let kind = tool.source.replace('_', " ");
     if tool.server.is_empty() { kind } else { format!("{kind} {}", tool.server) }
 }
 
 /// Describes if a human must consent, and to which arguments.
-fn consent(tool: &ToolRow) -> String {
+fn describe_consent(tool: &ToolRow) -> String {
     match tool.consent_word() {
         always @ ConsentRule::Always => always.text(),
         ConsentRule::Never => NONE.to_owned(),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn tools_are_listed_with_those_that_are_left_out() {
-        let lines: Vec<String> = rows(&tools()).into_iter().chain(left_out(&tools())).collect();
+        let lines: Vec<String> = format_tools(&tools()).into_iter().chain(format_left_out(&tools())).collect();
         let text = lines.join("\n");
         for part in [
             "a.b   g      mcp a     always",
@@ -167,12 +167,12 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert!(!text.contains('\u{1b}') && !text.contains("More"), "{text}");
-        assert_eq!(left_out(&ListToolsResponse::default()), [""; 0]);
+        assert_eq!(format_left_out(&ListToolsResponse::default()), [""; 0]);
     }
 
     #[test]
     fn one_tool_is_shown_whole() {
-        let text = whole(&tools().tools[0]).join("\n");
+        let text = format_tool(&tools().tools[0]).join("\n");
         for part in [
             "time limit      1m",
             "carried out by  tool-runner",

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use kairo_backup::{
-    Place,
-    storage::{self, Needed},
-    trimming::{self, Trimmed, Until, Wanted},
+    BackupLocation,
+    log_trim::{self, TrimLimit, TrimOutcome, TrimRequest},
+    object_storage::{self, FetchExtent},
 };
 use kairo_core::vocabulary::CARRYING;
 use kairo_proto::{
@@ -16,7 +16,7 @@ use kairo_proto::{
 };
 use serde_json::json;
 
-use super::{Session, provision::ServerOptions, restore::told, verify, verify::show::count};
+use super::{GatewaySession, provision::ServerOptions, restore::backup_error, verify, verify::proof_lines::pluralize};
 use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
@@ -38,59 +38,59 @@ The status is 0 if nothing older is left than asked for and the margin, 1 if som
 /// Remove from the log what is old and in an archive
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct TrimArgs {
     /// Place of the archive: a folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "PLACE")]
-    place: Place,
+    place: BackupLocation,
     /// Trim messages stored longer ago than this
-    #[arg(long, value_parser = super::ahead, value_name = "TIME", required_unless_present = "before")]
+    #[arg(long, value_parser = super::signed_duration, value_name = "TIME", required_unless_present = "before")]
     older_than: Option<SignedDuration>,
     /// Trim messages before this one
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "older_than")]
     before: Option<u64>,
     /// Leave of it as much as the log has grown in this time, and 1000 messages at least; with 0s nothing, and then nobody may write meanwhile
-    #[arg(long, default_value = "48h", value_parser = super::ahead, value_name = "TIME")]
+    #[arg(long, default_value = "48h", value_parser = super::signed_duration, value_name = "TIME")]
     margin: SignedDuration,
     #[command(flatten)]
     servers: ServerOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { place, older_than, before, margin, servers } = arguments;
+pub(super) async fn run(arguments: TrimArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let TrimArgs { place, older_than, before, margin, servers } = arguments;
     let now = Timestamp::now();
     let ago = |time: SignedDuration, option: &str| {
         now.checked_sub(time).map_err(|error| Error::Usage(format!("{option}: {error}")))
     };
     let until = match before {
-        Some(sequence) => Until::Before(sequence),
-        None => Until::Stored(ago(older_than.unwrap_or_default(), "--older-than")?),
+        Some(sequence) => TrimLimit::Before(sequence),
+        None => TrimLimit::Stored(ago(older_than.unwrap_or_default(), "--older-than")?),
     };
     let margin_since = if margin.is_zero() { None } else { Some(ago(margin, "--margin")?) };
-    let wanted = Wanted { until, margin_since, wait: servers.wait };
+    let wanted = TrimRequest { until, margin_since, wait: servers.wait };
     let status: GetStatusResponse = session.client.get("v1/status", &[]).await?;
-    everybody_knows(&status).map_err(Error::Advice)?;
+    check_carrying_support(&status).map_err(Error::Advice)?;
     let reached = match servers.reach().await? {
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
-    let bar = verify::progress();
+    let bar = verify::progress_bar();
     let in_the_way = async |cut| {
         let all: Result<ListProjectionsResponse, _> = session.client.get("v1/projections", &[]).await;
         Ok(match all {
-            Ok(all) => model_behind(&all, cut),
+            Ok(all) => find_lagging_read_model(&all, cut),
             Err(error) => Some(format!("the read models cannot be asked for: {error}")),
         })
     };
     let progress = |_: &str| bar.inc(1);
-    let staged = storage::stage(&place, Needed::Everything, &progress).await.map_err(told)?;
-    let trimmed = trimming::trim(&reached.nats, staged.path(), wanted, in_the_way, &progress).await;
+    let staged = object_storage::stage(&place, FetchExtent::Everything, &progress).await.map_err(backup_error)?;
+    let trimmed = log_trim::trim(&reached.nats, staged.path(), wanted, in_the_way, &progress).await;
     bar.finish_and_clear();
-    show(&trimmed.map_err(|error| told(staged.told(error)))?, session.json)?;
+    print_trimmed(&trimmed.map_err(|error| backup_error(staged.replace_folder_path_in_error(error)))?, session.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Checks that every replica understands messages that are carried forward.
-fn everybody_knows(status: &GetStatusResponse) -> Result<(), String> {
+fn check_carrying_support(status: &GetStatusResponse) -> Result<(), String> {
     if status.epoch < CARRYING {
         let epoch = status.epoch;
         return Err(format!(
@@ -108,7 +108,7 @@ fn everybody_knows(status: &GetStatusResponse) -> Result<(), String> {
 }
 
 /// The first read model that has yet to read up to there, in words.
-fn model_behind(all: &ListProjectionsResponse, cut: u64) -> Option<String> {
+fn find_lagging_read_model(all: &ListProjectionsResponse, cut: u64) -> Option<String> {
     let over = [GenerationState::Failed, GenerationState::Kept, GenerationState::Dropping];
     all.projections.iter().find_map(|projection| {
         let wanted = projection.generations.iter().filter(|it| !over.iter().any(|over| over.known_word() == it.state));
@@ -120,15 +120,15 @@ fn model_behind(all: &ListProjectionsResponse, cut: u64) -> Option<String> {
     })
 }
 
-fn show(trimmed: &Trimmed, json: bool) -> Result<(), Error> {
-    let Trimmed { began, begins, through, carried } = *trimmed;
+fn print_trimmed(trimmed: &TrimOutcome, json: bool) -> Result<(), Error> {
+    let TrimOutcome { began, begins, through, carried } = *trimmed;
     if json {
         let told = json!({ "began": began, "begins": begins, "through": through, "carried": carried });
         return terminal::json(&told).map_err(Into::into);
     }
     terminal::line(match begins > began {
         true => {
-            let carried = count(carried, "message");
+            let carried = pluralize(carried, "message");
             format!(
                 "the log begins at {begins}, and began at {began}; {carried} carried forward, of those up to {through}"
             )

@@ -12,7 +12,7 @@ use kairo_proto::{
 };
 use uuid::Uuid;
 
-use super::Session;
+use super::GatewaySession;
 use crate::{Error, rows, steps::one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -23,19 +23,19 @@ Examples:
 /// Show what an agent made of a message, step by step
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct TurnArgs {
     #[command(subcommand)]
-    command: Command,
+    command: TurnCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TurnCommand {
     /// Show what was planned, done and made of it
-    Show(Show),
+    Show(TurnShowArgs),
 }
 
 #[derive(Debug, Args)]
-struct Show {
+struct TurnShowArgs {
     /// The turn: the correlation id that sending the message was answered with
     #[arg(value_name = "ID")]
     id: Uuid,
@@ -44,34 +44,37 @@ struct Show {
     follow: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Command::Show(show) = arguments.command;
+pub(super) async fn run(arguments: TurnArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let TurnCommand::Show(show) = arguments.command;
     if show.follow {
-        follow::follow(show.id, session).await?;
+        follow::follow_turn(show.id, session).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let path = format!("v1/interactions/{}", show.id);
-    if let Some(GetInteractionResponse { interaction, .. }) = session.ask(&path, &[]).await? {
-        let turn = session.needed("interaction", interaction)?;
-        page(&turn, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+    if let Some(GetInteractionResponse { interaction, .. }) = session.get_or_print_json(&path, &[]).await? {
+        let turn = session.require_field("interaction", interaction)?;
+        format_turn(&turn, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(turn: &InteractionRow, zone: &TimeZone) -> Vec<String> {
+fn format_turn(turn: &InteractionRow, zone: &TimeZone) -> Vec<String> {
     let InteractionRow { turn_id, goal, intent, status, input_tokens, output_tokens, steps, more, environment, .. } =
         turn;
     let mut lines = vec![
         format!("turn {turn_id}, {}", one_line(status)),
-        format!("begun {}, {input_tokens} tokens read and {output_tokens} written", rows::at(turn.started_at, zone)),
+        format!(
+            "begun {}, {input_tokens} tokens read and {output_tokens} written",
+            rows::format_time(turn.started_at, zone)
+        ),
     ];
     lines.extend(goal.as_deref().map(|goal| format!("goal {}", one_line(goal))));
     lines.extend(intent.as_deref().map(|intent| format!("intent {}", one_line(intent))));
-    lines.extend(environment.iter().map(perceived));
+    lines.extend(environment.iter().map(format_perception));
     lines.push(String::new());
     let rows = steps.iter().map(|step| {
         let agent = step.agent.as_deref().unwrap_or("-");
-        [rows::at(step.timestamp, zone), one_line(agent), one_line(&step.kind), says(step)]
+        [rows::format_time(step.timestamp, zone), one_line(agent), one_line(&step.kind), format_step(step)]
     });
     lines.extend(table(["time", "agent", "step", "what"], rows));
     if *more {
@@ -81,14 +84,14 @@ fn page(turn: &InteractionRow, zone: &TimeZone) -> Vec<String> {
 }
 
 /// Describes an observation of the environment that was made before the agent thought.
-fn perceived(row: &PerceivedRow) -> String {
+fn format_perception(row: &PerceivedRow) -> String {
     let what = row.tool.as_deref().unwrap_or("the client");
     let result = row.result.as_ref().map(|json| json.text.clone()).unwrap_or_else(|| "[running]".to_owned());
     let said = row.error.as_ref().map_or(result, |error| format!("[failed] {error}"));
     format!("environment {}: {}", one_line(what), one_line(&said))
 }
 
-fn says(step: &InteractionStepRow) -> String {
+fn format_step(step: &InteractionStepRow) -> String {
     let json = |json: &Option<kairo_proto::v1::Json>| json.as_ref().map(|json| json.text.clone());
     let called = step
         .action
@@ -126,7 +129,7 @@ mod tests {
             ],
         }))
         .unwrap();
-        let text = page(&turn, &TimeZone::UTC).join("\n");
+        let text = format_turn(&turn, &TimeZone::UTC).join("\n");
         for part in [
             "turn 1f0c2ab4-0000-0000-0000-000000000001, executing\nbegun 2026-01-01 00:00:01, 300 tokens read and 30 written",
             "\nintent tools.now\n\n",

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{CapRow, GetUsageResponse, UsageRow, UsageSum};
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{Error, event_lines::printable, rows, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,7 @@ Examples:
 /// Show the tokens that agents' models took, and what they cost at the gateway's prices (gateway.prices)
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct UsageArgs {
     /// Breakdown: one or more of day, agent, user, thread, model and module (the submodule), with commas between
     #[arg(long, default_value = "agent,model", value_name = "PARTS")]
     by: String,
@@ -53,15 +53,15 @@ pub(super) struct Arguments {
     after: Option<String>,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    if let Some(answer) = session.ask("v1/usage", &query(arguments)).await? {
-        lines(&answer).into_iter().try_for_each(terminal::row)?;
+pub(super) async fn run(arguments: UsageArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    if let Some(answer) = session.get_or_print_json("v1/usage", &build_query(arguments)).await? {
+        format_usage(&answer).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn query(arguments: Arguments) -> Vec<(&'static str, String)> {
-    let Arguments { by, agent, user, thread, model, module, from, to, limit, after } = arguments;
+fn build_query(arguments: UsageArgs) -> Vec<(&'static str, String)> {
+    let UsageArgs { by, agent, user, thread, model, module, from, to, limit, after } = arguments;
     let optional = [
         ("agent", agent.map(|agent| agent.to_string())),
         ("user", user.map(|user| user.to_string())),
@@ -76,19 +76,19 @@ fn query(arguments: Arguments) -> Vec<(&'static str, String)> {
     [("by", by), ("limit", limit.to_string())].into_iter().chain(given).collect()
 }
 
-fn lines(answer: &GetUsageResponse) -> Vec<String> {
+fn format_usage(answer: &GetUsageResponse) -> Vec<String> {
     let text = |part: &Option<String>| printable(part.as_deref().unwrap_or_default());
     let row = |row: &UsageRow| {
         let of = [&row.day, &row.agent, &row.user, &row.thread_id, &row.model, &row.module].map(text);
         let numbers =
             [row.calls, row.failed, row.input_tokens, row.cached_tokens, row.output_tokens, row.estimated_tokens];
-        cells(of, numbers, row.cost.as_deref())
+        usage_cells(of, numbers, row.cost.as_deref())
     };
     let total = |sum: &UsageSum| {
         let of = ["total", "", "", "", "", ""].map(str::to_owned);
         let numbers =
             [sum.calls, sum.failed, sum.input_tokens, sum.cached_tokens, sum.output_tokens, sum.estimated_tokens];
-        cells(of, numbers, sum.cost.as_deref())
+        usage_cells(of, numbers, sum.cost.as_deref())
     };
     let cost = format!("cost {}", printable(&answer.currency));
     let of = ["day", "agent", "user", "thread", "model", "module", "calls", "failed"];
@@ -101,7 +101,7 @@ fn lines(answer: &GetUsageResponse) -> Vec<String> {
             "estimated: tokens of calls whose model server told none; they are among input and output".to_owned(),
         );
     }
-    lines.extend(answer.caps.iter().map(cap));
+    lines.extend(answer.caps.iter().map(describe_cap));
     if !answer.unpriced.is_empty() {
         let models = printable(&answer.unpriced.join(", "));
         lines.push(format!("without a price: {models}; gateway.prices says what models cost"));
@@ -111,7 +111,7 @@ fn lines(answer: &GetUsageResponse) -> Vec<String> {
 }
 
 /// A cap, and what is left of it.
-fn cap(row: &CapRow) -> String {
+fn describe_cap(row: &CapRow) -> String {
     let whose = [Some(row.of.as_str()), row.name.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "an unknown amount".to_owned());
     let (spent, left) = (or_unknown(&row.spent), or_unknown(&row.left));
@@ -119,7 +119,7 @@ fn cap(row: &CapRow) -> String {
     printable(&format!("cap of {whose}: {} {}: {spent} spent, {left} left{anew}", row.cap, row.limit))
 }
 
-fn cells(
+fn usage_cells(
     [day, agent, user, thread, model, module]: [String; 6],
     numbers: [u64; 6],
     cost: Option<&str>,
@@ -154,7 +154,7 @@ mod tests {
                 {"of": "installation", "name": null, "cap": "tokens_in_total", "limit": "100", "spent": "60", "left": "40"}],
         }))
         .unwrap();
-        let text = lines(&answer).join("\n");
+        let text = format_usage(&answer).join("\n");
         for part in [
             "COST EUR",
             "bob                  large          2      1       70     60      9       5          0.125",

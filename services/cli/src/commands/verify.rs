@@ -1,7 +1,7 @@
 //! `kairo verify`
 
-mod against;
-pub(super) mod show;
+mod checkpoint_check;
+pub(super) mod proof_lines;
 
 use std::{
     collections::BTreeSet,
@@ -14,13 +14,13 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kairo_core::{ids::Name, log_message};
 use kairo_proto::v1::LogMessage;
-use kairo_replay::proving::{Extent, Proof, Proving};
+use kairo_replay::proof::{LogExtent, Proof, Prover};
 
-use self::against::{Against, Held};
-use super::{Session, archive::ArchiveOption, name};
+use self::checkpoint_check::{CheckpointCheck, CheckpointResult};
+use super::{GatewaySession, archive::ArchiveOption, name};
 use crate::{
     Error,
-    agent_log::{self, Source, Went},
+    agent_log::{self, LogSource, ReadFlow},
     terminal,
 };
 
@@ -63,13 +63,13 @@ const SHOWN_EVERY: u64 = 1_000;
 /// Prove that a log is what was written, by the digests that decisions carry
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct VerifyArgs {
     /// The agents, with commas between; without a file, their part of the log is read from the gateway, which takes an
     /// administrator's key
     #[arg(long = "agent", value_parser = name, value_delimiter = ',', value_name = "NAME,…")]
     agents: Vec<Name>,
     /// All of the log; of a file, that it holds all of it
-    #[arg(long, conflicts_with = "agents", required_unless_present_any = ["agents", "file"])]
+    #[arg(long, conflicts_with = "suggest_agents", required_unless_present_any = ["agents", "file"])]
     all: bool,
     /// A file that --save, `kairo replay --save` or `kairo incident export` wrote, or the folder of a backup or an archive
     #[arg(value_name = "FILE")]
@@ -88,7 +88,7 @@ pub(super) struct Arguments {
 }
 
 /// The result of verifying a log.
-struct Verified {
+struct LogVerification {
     proof: Proof,
     /// The requested agents of which the log has nothing.
     missing: Vec<Name>,
@@ -97,15 +97,17 @@ struct Verified {
     is_redacted: bool,
     /// True if users' messages are opened in it, so that it differs from what is stored.
     is_opened: bool,
-    held: Option<Held>,
+    checkpoint: Option<CheckpointResult>,
 }
 
-impl Verified {
+impl LogVerification {
     fn fits(&self) -> bool {
-        self.proof.first_misfit().is_none() && self.broken.is_empty() && self.held.as_ref().is_none_or(Held::fits)
+        self.proof.first_misfit().is_none()
+            && self.broken.is_empty()
+            && self.checkpoint.as_ref().is_none_or(CheckpointResult::fits)
     }
 
-    fn status(&self) -> ExitCode {
+    fn exit_status(&self) -> ExitCode {
         match () {
             () if !self.fits() => ExitCode::FAILURE,
             () if self.proof.stopped.is_some() => ExitCode::from(STOPPED),
@@ -115,42 +117,43 @@ impl Verified {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let verified = arguments.verified(session).await?;
+pub(super) async fn run(arguments: VerifyArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let verified = arguments.verify_log(session).await?;
     if let Some(agent) = verified.missing.first().filter(|_| verified.fits() && verified.proof.stopped.is_none()) {
         return Err(Error::Advice(format!("the log has nothing of the agent {agent}")));
     }
     match session.json {
-        true => terminal::json(&show::json(&verified))?,
-        false => show::lines(&verified).into_iter().try_for_each(terminal::line)?,
+        true => terminal::json(&proof_lines::verification_json(&verified))?,
+        false => proof_lines::format_verification(&verified).into_iter().try_for_each(terminal::line)?,
     }
-    Ok(verified.status())
+    Ok(verified.exit_status())
 }
 
-impl Arguments {
-    async fn verified(&self, session: &Session) -> Result<Verified, Error> {
+impl VerifyArgs {
+    async fn verify_log(&self, session: &GatewaySession) -> Result<LogVerification, Error> {
         let Self { agents, all, file, save, archive, against, public_key } = self;
-        let of_file = file.as_deref().map(OfFile::look).transpose()?.unwrap_or_default();
-        let mut against = against.as_deref().map(|path| Against::read(path, public_key.as_deref())).transpose()?;
+        let of_file = file.as_deref().map(IncidentFindings::inspect_file).transpose()?.unwrap_or_default();
+        let mut against =
+            against.as_deref().map(|path| CheckpointCheck::read(path, public_key.as_deref())).transpose()?;
         let source = match file {
-            Some(path) => Source::File(path),
-            None if *all => Source::Whole(&session.client, save.clone()),
-            None => Source::Stored(&session.client, agents, save.clone()),
+            Some(path) => LogSource::File(path),
+            None if *all => LogSource::Whole(&session.client, save.clone()),
+            None => LogSource::Stored(&session.client, agents, save.clone()),
         };
-        let source = source.behind(archive.folder());
+        let source = source.after_archive(archive.folder());
         if let Some(against) = &mut against {
-            against.look_at(&source, *all).await?;
+            against.compare_log_id(&source, *all).await?;
         }
-        let is_backup = file.as_deref().is_some_and(kairo_backup::verifying::is_backup);
-        let extent = if file.is_some() && !is_backup && !all { Extent::Cut } else { Extent::Whole };
+        let is_backup = file.as_deref().is_some_and(kairo_backup::verification::is_backup);
+        let extent = if file.is_some() && !is_backup && !all { LogExtent::Cut } else { LogExtent::Whole };
         let named: BTreeSet<Name> = agents.iter().cloned().collect();
-        let mut proving = Proving::new(named, extent, against.as_ref().map(Against::sequence));
+        let mut proving = Prover::new(named, extent, against.as_ref().map(CheckpointCheck::sequence));
         let mut broken: Vec<String> = of_file.damaged.into_iter().collect();
-        let (bar, mut count, mut is_opened) = (progress(), 0_u64, false);
+        let (bar, mut count, mut is_opened) = (progress_bar(), 0_u64, false);
         // A file is to have all of it, unless somebody says whose part alone.
         let is_whole = *all || (file.is_some() && agents.is_empty());
-        let mut comparing = against.as_ref().filter(|_| is_whole).map(Against::comparing);
-        let take = |message: &LogMessage| -> Went {
+        let mut comparing = against.as_ref().filter(|_| is_whole).map(CheckpointCheck::start_comparing);
+        let take = |message: &LogMessage| -> ReadFlow {
             count += 1;
             if count.is_multiple_of(SHOWN_EVERY) {
                 bar.set_position(count);
@@ -159,44 +162,44 @@ impl Arguments {
                 is_opened = true;
                 return Ok(ControlFlow::Break(()));
             }
-            if let Err(error) = proving.take(message) {
+            if let Err(error) = proving.apply(message) {
                 broken.push(error.to_string());
                 return Ok(ControlFlow::Break(()));
             }
-            if let (Some(comparing), Ok(content)) = (&mut comparing, log_message::content(message)) {
-                comparing.take(message.sequence, content);
+            if let (Some(comparing), Ok(content)) = (&mut comparing, log_message::content_digest(message)) {
+                comparing.compare(message.sequence, content);
             }
             let is_enough = proving.is_stopped() && comparing.is_none();
             Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         let read = match &source {
-            Source::File(path) => agent_log::as_it_is(path, take),
-            Source::Agents(..) | Source::Stored(..) | Source::Whole(..) | Source::Joined(..) => {
-                source.read(take).await.map_err(Error::without_server)
+            LogSource::File(path) => agent_log::read_file_unverified(path, take),
+            LogSource::Agents(..) | LogSource::Stored(..) | LogSource::Whole(..) | LogSource::Joined(..) => {
+                source.read(take).await.map_err(Error::into_unavailable)
             }
         };
         bar.finish_and_clear();
         read?;
         let missing = proving.missing().into_iter().cloned().collect();
-        let compared = comparing.map(kairo_replay::checkpoint::Comparing::end);
-        let proof = proving.end();
+        let compared = comparing.map(kairo_replay::checkpoint::CheckpointComparer::finish);
+        let proof = proving.finish();
         let held = against.map(|against| against.judge(compared, &proof, of_file.ends_at));
-        Ok(Verified { proof, missing, broken, is_redacted: of_file.is_redacted, is_opened, held })
+        Ok(LogVerification { proof, missing, broken, is_redacted: of_file.is_redacted, is_opened, checkpoint: held })
     }
 }
 
 /// The findings on an incident file; empty for another file.
 #[derive(Default)]
-struct OfFile {
+struct IncidentFindings {
     damaged: Option<String>,
     is_redacted: bool,
     /// The message behind which nothing was exported.
     ends_at: Option<u64>,
 }
 
-impl OfFile {
-    fn look(path: &Path) -> Result<Self, Error> {
-        match agent_log::opened(path).map(|opened| opened.map(|opened| opened.manifest)) {
+impl IncidentFindings {
+    fn inspect_file(path: &Path) -> Result<Self, Error> {
+        match agent_log::verify_incident(path).map(|opened| opened.map(|opened| opened.manifest)) {
             Ok(None) => Ok(Self::default()),
             Ok(Some(it)) => Ok(Self { damaged: None, is_redacted: it.redacted, ends_at: it.range.to }),
             // The message is named by what decisions carry, if it can be.
@@ -207,7 +210,7 @@ impl OfFile {
 }
 
 /// Shown where there is a terminal.
-pub(super) fn progress() -> ProgressBar {
+pub(super) fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} messages, {elapsed}, {per_sec}") {
         bar.set_style(style);

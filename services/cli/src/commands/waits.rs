@@ -3,36 +3,36 @@
 use jiff::Timestamp;
 use kairo_proto::{time, v1::WaitRow, words::WaitReason};
 
-use super::id::short;
-use crate::{event_lines::printable, lapse, table::table};
+use super::id_prefix::short_id;
+use crate::{durations, event_lines::printable, table::table};
 
 const HEADS: [&str; 6] = ["waits for", "count", "oldest", "agent", "what", "command"];
 
 /// Returns a table of all waits, the oldest of each reason shown; empty if nothing waits.
-pub(super) fn lines(waits: &[WaitRow], now: Timestamp) -> Vec<String> {
+pub(super) fn format_waits(waits: &[WaitRow], now: Timestamp) -> Vec<String> {
     if waits.is_empty() {
         return Vec::new();
     }
-    let mut lines = table(HEADS, waits.iter().map(|wait| row(wait, now)));
+    let mut lines = table(HEADS, waits.iter().map(|wait| wait_cells(wait, now)));
     lines.push(String::new());
     lines
 }
 
-fn row(wait: &WaitRow, now: Timestamp) -> [String; 6] {
+fn wait_cells(wait: &WaitRow, now: Timestamp) -> [String; 6] {
     let since = wait.since.as_ref().and_then(time::read);
-    let oldest = since.map_or_else(|| "-".to_owned(), |since| lapse::between(since, now));
+    let oldest = since.map_or_else(|| "-".to_owned(), |since| durations::format_between(since, now));
     let user = wait.user.as_deref().map(|user| format!(" asks {user}")).unwrap_or_default();
     [
-        reason(wait),
+        describe_reason(wait),
         wait.count.to_string(),
         oldest,
         printable(&format!("{}{user}", wait.agent)),
         printable(wait.tool.as_deref().unwrap_or_default()),
-        command(wait),
+        suggested_command(wait),
     ]
 }
 
-fn reason(wait: &WaitRow) -> String {
+fn describe_reason(wait: &WaitRow) -> String {
     match wait.waits_for_word() {
         WaitReason::Consent => "consent to a call".to_owned(),
         WaitReason::Choice => "choice of a thread".to_owned(),
@@ -44,8 +44,8 @@ fn reason(wait: &WaitRow) -> String {
 }
 
 /// Returns the command that ends or resumes the oldest wait, or shows it; empty for callers who may not see it.
-fn command(wait: &WaitRow) -> String {
-    let action = wait.action_id.as_deref().map(short).unwrap_or_default();
+fn suggested_command(wait: &WaitRow) -> String {
+    let action = wait.action_id.as_deref().map(short_id).unwrap_or_default();
     let user = wait.user.as_deref().map(printable).unwrap_or_default();
     match wait.waits_for_word() {
         _ if wait.agent.is_empty() => String::new(),
@@ -64,7 +64,7 @@ mod tests {
 
     fn render(wait: Value) -> String {
         let wait: WaitRow = serde_json::from_value(wait).unwrap();
-        lines(&[wait], "2026-01-01T01:05:00Z".parse().unwrap()).join("\n")
+        format_waits(&[wait], "2026-01-01T01:05:00Z".parse().unwrap()).join("\n")
     }
 
     #[test]
@@ -90,6 +90,6 @@ mod tests {
         }
         let hidden = render(json!({"waits_for": "tool", "count": 2, "since": since}));
         assert!(hidden.contains("end of a call  2      1h 5m") && !hidden.contains("kairo"), "{hidden}");
-        assert_eq!(lines(&[], Timestamp::UNIX_EPOCH), Vec::<String>::new());
+        assert_eq!(format_waits(&[], Timestamp::UNIX_EPOCH), Vec::<String>::new());
     }
 }

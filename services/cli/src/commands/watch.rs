@@ -10,12 +10,12 @@ use kairo_core::ids::Name;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Session, name};
+use super::{GatewaySession, name};
 use crate::{
     Error,
-    client::{Client, ClientError, EventFilter, Follow, Told},
+    client::{Client, ClientError, EventFilter, EventFollower, StreamUpdate},
     terminal,
-    watch::{Happening, Kind, News, Picture, Place, Screen, Written, report},
+    watch::{EventPosition, Happening, HappeningKind, News, Picture, ProcessLine, Screen, report},
 };
 
 const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ const NEWEST: u64 = 500;
 /// Watch an agent, or all of a team: what is said, decided and run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct WatchArgs {
     /// The agent
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     team: Option<Name>,
     /// Begin with what happened after this place in the log, instead of the last 20 lines
     #[arg(long, value_name = "PLACE", conflicts_with = "once")]
-    after: Option<Place>,
+    after: Option<EventPosition>,
     /// Show the present picture, and return
     #[arg(long)]
     once: bool,
@@ -57,78 +57,84 @@ pub(super) struct Arguments {
     plain: bool,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+pub(super) async fn run(arguments: WatchArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
     if let Some(team) = &arguments.team {
-        return team::watch(team, arguments.after, session).await;
+        return team::watch_team(team, arguments.after, session).await;
     }
     let filter = EventFilter { agent: Some(arguments.agent.clone()), after: Some(0), ..EventFilter::default() };
     let mut watch =
-        Watch { picture: Picture::new(arguments.agent.as_str()), follow: session.client.follow(filter, true) };
-    let newest = newest(&session.client, &arguments.agent).await;
+        AgentWatch { picture: Picture::new(arguments.agent.as_str()), follow: session.client.follow(filter, true) };
+    let newest = newest_position(&session.client, &arguments.agent).await;
     if arguments.once {
         let newest = newest?;
-        if newest == Place::default() {
+        if newest == EventPosition::default() {
             let agent = arguments.agent;
             return Err(Error::Advice(format!("nothing is known of an agent named {agent}; see kairo agents")));
         }
         watch.catch_up(newest, |_| Ok(())).await?;
-        watch.hear_output().await?;
-        return show_once(&watch.picture, session.json);
+        watch.wait_for_output().await?;
+        return print_picture(&watch.picture, session.json);
     }
-    if matches!(newest, Ok(place) if place == Place::default()) {
+    if matches!(newest, Ok(place) if place == EventPosition::default()) {
         eprintln!("kairo: nothing is known of an agent named {} yet; waiting for it", arguments.agent);
     }
     // Without the read model nobody knows where the past ends: then all of it is shown.
-    watch.on(newest.unwrap_or_default(), arguments.after, view(arguments.plain, session.json)).await?;
+    watch
+        .stream_to_view(newest.unwrap_or_default(), arguments.after, choose_view(arguments.plain, session.json))
+        .await?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn view(plain: bool, json: bool) -> View {
+fn choose_view(plain: bool, json: bool) -> WatchView {
     match terminal::width() {
-        _ if json => View::Json,
-        Some(width) if !plain => View::Screen(Box::new(Screen::new(width))),
-        _ => View::Plain,
+        _ if json => WatchView::Json,
+        Some(width) if !plain => WatchView::Screen(Box::new(Screen::new(width))),
+        _ => WatchView::Plain,
     }
 }
 
 /// The place of the last event that a stream of this agent shows; the beginning of the log if there is none.
-async fn newest(client: &Client, agent: &Name) -> Result<Place, Error> {
+async fn newest_position(client: &Client, agent: &Name) -> Result<EventPosition, Error> {
     let filter = EventFilter { agent: Some(agent.clone()), latest: Some(NEWEST), ..EventFilter::default() };
     let page = client.events(&filter).await?;
     // What users say to the agent is among these, but not among the agent's own.
     let own = page.events.iter().rfind(|event| event.subject.split('.').nth(2) == Some(agent.as_str()));
-    Ok(own.map(Place::of).unwrap_or_default())
+    Ok(own.map(EventPosition::from_event).unwrap_or_default())
 }
 
-struct Watch {
+struct AgentWatch {
     picture: Picture,
-    follow: Follow,
+    follow: EventFollower,
 }
 
-impl Watch {
+impl AgentWatch {
     /// Waits for the next news, and takes them in.
-    async fn next(&mut self) -> Result<News, ClientError> {
+    async fn next_news(&mut self) -> Result<News, ClientError> {
         Ok(match self.follow.next().await? {
-            Told::Event(event) => self.picture.take(&event),
-            Told::Live { name, data } => self.picture.hear(&name, &data),
+            StreamUpdate::Event(event) => self.picture.apply_event(&event),
+            StreamUpdate::Live { name, data } => self.picture.apply_live(&name, &data),
             // It is not asked for.
-            Told::TurnStatus(_) => News::default(),
+            StreamUpdate::TurnStatus(_) => News::default(),
         })
     }
 
     /// Takes in all up to this place.
-    async fn catch_up(&mut self, newest: Place, mut each: impl FnMut(News) -> Result<(), Error>) -> Result<(), Error> {
+    async fn catch_up(
+        &mut self,
+        newest: EventPosition,
+        mut each: impl FnMut(News) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         while self.picture.place < newest {
-            each(self.next().await?)?;
+            each(self.next_news().await?)?;
         }
         Ok(())
     }
 
     /// Waits for the output of what runs, for so long as one may.
-    async fn hear_output(&mut self) -> Result<(), Error> {
+    async fn wait_for_output(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + OUTPUT_PATIENCE;
         while self.picture.processes.iter().any(|process| !process.output.is_live()) {
-            match timeout_at(deadline, self.next()).await {
+            match timeout_at(deadline, self.next_news()).await {
                 Ok(news) => drop(news?),
                 Err(_) => break,
             }
@@ -137,30 +143,35 @@ impl Watch {
     }
 
     /// Shows what happens, without end.
-    async fn on(&mut self, newest: Place, after: Option<Place>, mut view: View) -> Result<(), Error> {
+    async fn stream_to_view(
+        &mut self,
+        newest: EventPosition,
+        after: Option<EventPosition>,
+        mut view: WatchView,
+    ) -> Result<(), Error> {
         let mut written = Vec::new();
         self.catch_up(newest, |news| {
             // Output of what runs; it is shown below what was before.
             written.extend(news.written);
             let wanted = news.happening.filter(|happening| after.is_some_and(|after| happening.place > after));
-            wanted.iter().try_for_each(|happening| view.happened(happening))
+            wanted.iter().try_for_each(|happening| view.show_happening(happening))
         })
         .await?;
         if after.is_none() {
-            self.picture.recent(BEFORE).into_iter().try_for_each(|happening| view.happened(happening))?;
+            self.picture.recent(BEFORE).into_iter().try_for_each(|happening| view.show_happening(happening))?;
         }
-        written.iter().try_for_each(|line| view.wrote(line))?;
+        written.iter().try_for_each(|line| view.show_output(line))?;
         loop {
             view.refresh(&self.picture);
-            let news = self.next().await?;
-            news.written.iter().try_for_each(|line| view.wrote(line))?;
+            let news = self.next_news().await?;
+            news.written.iter().try_for_each(|line| view.show_output(line))?;
             let shown = news.happening.filter(|happening| after.is_none_or(|after| happening.place > after));
-            shown.iter().try_for_each(|happening| view.happened(happening))?;
+            shown.iter().try_for_each(|happening| view.show_happening(happening))?;
         }
     }
 }
 
-fn show_once(picture: &Picture, json: bool) -> Result<ExitCode, Error> {
+fn print_picture(picture: &Picture, json: bool) -> Result<ExitCode, Error> {
     if json {
         terminal::json(picture)?;
     } else {
@@ -170,35 +181,35 @@ fn show_once(picture: &Picture, json: bool) -> Result<ExitCode, Error> {
 }
 
 /// The form in which news is shown.
-enum View {
+enum WatchView {
     Screen(Box<Screen>),
     Plain,
     Json,
 }
 
-impl View {
-    fn happened(&mut self, happening: &Happening) -> Result<(), Error> {
+impl WatchView {
+    fn show_happening(&mut self, happening: &Happening) -> Result<(), Error> {
         match self {
             // The bars show it.
-            View::Screen(_) if happening.kind == Kind::Progress => {}
-            View::Screen(screen) => screen.happened(happening)?,
-            View::Plain => terminal::line(happening.line(&TimeZone::system()))?,
-            View::Json => terminal::json(happening)?,
+            WatchView::Screen(_) if happening.kind == HappeningKind::Progress => {}
+            WatchView::Screen(screen) => screen.print_happening(happening)?,
+            WatchView::Plain => terminal::line(happening.line(&TimeZone::system()))?,
+            WatchView::Json => terminal::json(happening)?,
         }
         Ok(())
     }
 
-    fn wrote(&mut self, written: &Written) -> Result<(), Error> {
+    fn show_output(&mut self, written: &ProcessLine) -> Result<(), Error> {
         match self {
-            View::Screen(_) => {}
-            View::Plain => terminal::line(written.to_string())?,
-            View::Json => terminal::json(&json!({"kind": "output", "written": written}))?,
+            WatchView::Screen(_) => {}
+            WatchView::Plain => terminal::line(written.to_string())?,
+            WatchView::Json => terminal::json(&json!({"kind": "output", "written": written}))?,
         }
         Ok(())
     }
 
     fn refresh(&mut self, picture: &Picture) {
-        if let View::Screen(screen) = self {
+        if let WatchView::Screen(screen) = self {
             screen.show(picture, Timestamp::now());
         }
     }

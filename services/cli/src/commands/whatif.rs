@@ -15,10 +15,10 @@ use std::{
 use clap::Args;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{AgentDecision, LogMessage};
-use kairo_replay::whatif::{Change, Cone, Counts, Fate, Impossible, Reached, WhatIf};
+use kairo_replay::whatif::{Cone, ConeCounts, Fate, MessageChange, ReachedMessage, WhatIf, WhatIfError};
 
-use super::{Session, name, replay::show};
-use crate::{Error, agent_log::Source, asking, event_lines::printable, secret_key, terminal};
+use super::{GatewaySession, name, replay::decision_lines};
+use crate::{Error, agent_log::LogSource, asking, event_lines::printable, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +51,7 @@ const DEEPEST: usize = 16;
 /// Show which decisions would be others, had a message not been there or said something else
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = clap::ArgGroup::new("change").required(true))]
-pub(super) struct Arguments {
+pub(super) struct WhatifArgs {
     /// The agents, with commas between, without a file
     #[arg(
         long = "agent",
@@ -78,71 +78,75 @@ pub(super) struct Arguments {
     #[arg(long, requires = "budget")]
     live: bool,
     #[command(flatten)]
-    asking: asking::Options,
+    asking: asking::AskingOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agents, file, drop, edit, html, live, asking } = &arguments;
+pub(super) async fn run(arguments: WhatifArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
+    let WhatifArgs { agents, file, drop, edit, html, live, asking } = &arguments;
     let (at, change) = match (drop, edit) {
-        (_, Some((at, path))) => (*at, Change::Edit(body(path)?)),
-        (Some(at), None) => (*at, Change::Drop),
+        (_, Some((at, path))) => (*at, MessageChange::Edit(read_body(path)?)),
+        (Some(at), None) => (*at, MessageChange::Drop),
         (None, None) => return Err(Error::Usage("expected --drop or --edit".to_owned())),
     };
-    let source = Source::of(file.as_deref(), &session.client, agents, None);
+    let source = LogSource::file_or_agents(file.as_deref(), &session.client, agents, None);
     let whatif = WhatIf::new(at, change, secret_key::find().ok());
     let cone = match live {
-        true => asked(whatif, &source, asking).await?,
+        true => compute_cone_live(whatif, &source, asking).await?,
         false if asking.is_bounded() => {
             return Err(Error::Usage("--budget: expected --live: else no model is asked".to_owned()));
         }
-        false => marked(whatif, &source).await?,
+        false => compute_cone(whatif, &source).await?,
     };
     if let Some(path) = html {
-        html::keep(path, &cone)?;
+        html::write_cone(path, &cone)?;
     }
     match session.json {
         true => terminal::json(&cone)?,
-        false => lines(&cone).into_iter().try_for_each(terminal::line)?,
+        false => format_cone(&cone).into_iter().try_for_each(terminal::line)?,
     }
-    let Counts { decisions, kept, .. } = cone.counts;
+    let ConeCounts { decisions, kept, .. } = cone.counts;
     Ok(if decisions == kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns the cone as far as it is known without asking models.
-async fn marked(mut whatif: WhatIf, source: &Source<'_>) -> Result<Cone, Error> {
-    let take = |message: &LogMessage| match whatif.take(message) {
+async fn compute_cone(mut whatif: WhatIf, source: &LogSource<'_>) -> Result<Cone, Error> {
+    let take = |message: &LogMessage| match whatif.apply(message) {
         Ok(_) => Ok(ControlFlow::Continue(())),
-        Err(why) => Err(refused(&why)),
+        Err(why) => Err(whatif_error(&why)),
     };
     source.read(take).await?;
-    whatif.cone().map_err(|why| refused(&why))
+    whatif.into_cone().map_err(|why| whatif_error(&why))
 }
 
 /// Returns the cone, with models asked for the rest. The whole log is held in memory meanwhile.
-async fn asked(whatif: WhatIf, source: &Source<'_>, options: &asking::Options) -> Result<Cone, Error> {
-    let settings = asking::Settings::read(options, &[])?;
+async fn compute_cone_live(
+    whatif: WhatIf,
+    source: &LogSource<'_>,
+    options: &asking::AskingOptions,
+) -> Result<Cone, Error> {
+    let settings = asking::AskingSettings::load(options, &[])?;
     let mut messages: Vec<LogMessage> = Vec::new();
     let keep = |message: &LogMessage| {
         messages.push(message.clone());
         Ok(ControlFlow::Continue(()))
     };
     source.read(keep).await?;
-    let asker = asking::Asker::new(&settings, &asking::parts(source)?);
-    live::cone(&whatif, &messages, &settings, &asker).await
+    let asker = asking::Asker::new(&settings, &asking::open_media(source)?);
+    live::ask_models(&whatif, &messages, &settings, &asker).await
 }
 
-fn refused(why: &Impossible) -> Error {
+fn whatif_error(why: &WhatIfError) -> Error {
     match why {
-        Impossible::Broken(_) => Error::Advice(why.to_string()),
-        Impossible::NotThere(_)
-        | Impossible::Decision { .. }
-        | Impossible::Unreadable(_)
-        | Impossible::Body { .. }
-        | Impossible::Unchanged(_) => Error::Usage(why.to_string()),
+        WhatIfError::Broken(_) => Error::Advice(why.to_string()),
+        WhatIfError::NotThere(_)
+        | WhatIfError::Decision { .. }
+        | WhatIfError::Unreadable(_)
+        | WhatIfError::Body { .. }
+        | WhatIfError::Unchanged(_) => Error::Usage(why.to_string()),
     }
 }
 
-fn body(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_body(path: &Path) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut body));
     let wrong = |why: String| Error::Usage(format!("--edit: {}: {why}", path.display()));
@@ -160,9 +164,9 @@ fn edit(text: &str) -> Result<(u64, PathBuf), String> {
     read.ok_or_else(|| "expected the sequence of a message, = and a file, such as 120=other.json".to_owned())
 }
 
-fn lines(cone: &Cone) -> Vec<String> {
-    let Counts { decisions, kept, presumed, changed, unknown, vanished, asked } = cone.counts;
-    let mut lines = tree(&cone.reached);
+fn format_cone(cone: &Cone) -> Vec<String> {
+    let ConeCounts { decisions, kept, presumed, changed, unknown, vanished, asked } = cone.counts;
+    let mut lines = format_tree(&cone.reached);
     lines.push(format!("{decisions} decisions stand behind it"));
     let counted = [
         (kept, "stay as they are"),
@@ -174,20 +178,20 @@ fn lines(cone: &Cone) -> Vec<String> {
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("  {count} {what}")));
-    lines.extend(cone.asked.as_ref().map(show::spent));
+    lines.extend(cone.asked.as_ref().map(decision_lines::describe_spending));
     lines
 }
 
 /// Each below what it hangs on.
-fn tree(reached: &[Reached]) -> Vec<String> {
-    let mut below: BTreeMap<Option<u64>, Vec<&Reached>> = BTreeMap::new();
+fn format_tree(reached: &[ReachedMessage]) -> Vec<String> {
+    let mut below: BTreeMap<Option<u64>, Vec<&ReachedMessage>> = BTreeMap::new();
     for it in reached {
         below.entry(it.because).or_default().push(it);
     }
     let mut lines = Vec::new();
-    let mut left: Vec<(&Reached, usize)> = below.remove(&None).into_iter().flatten().map(|it| (it, 0)).collect();
+    let mut left: Vec<(&ReachedMessage, usize)> = below.remove(&None).into_iter().flatten().map(|it| (it, 0)).collect();
     while let Some((it, depth)) = left.pop() {
-        lines.push(format!("{}{}", "  ".repeat(depth.min(DEEPEST)), line(it)));
+        lines.push(format!("{}{}", "  ".repeat(depth.min(DEEPEST)), format_reached(it)));
         // The last of them is taken first.
         let next = below.remove(&Some(it.sequence)).unwrap_or_default();
         left.extend(next.into_iter().rev().map(|next| (next, depth + 1)));
@@ -195,23 +199,23 @@ fn tree(reached: &[Reached]) -> Vec<String> {
     lines
 }
 
-fn line(reached: &Reached) -> String {
-    let Reached { sequence, subject, reason, differences, lost, .. } = reached;
-    let requests = requests(reached);
+fn format_reached(reached: &ReachedMessage) -> String {
+    let ReachedMessage { sequence, subject, reason, differences, lost, .. } = reached;
+    let requests = format_requests(reached);
     let requests = (!requests.is_empty()).then(|| format!("another request: {}", requests.join("; ")));
     let place = differences.first().map(|it| format!("at {}: {}, then {}", it.at, it.recorded, it.made));
     let open =
         lost.iter().map(|call| format!("calls {} {}, which is not executed and stays open", call.tool, call.arguments));
     let why: Vec<String> = [reason.clone(), requests, place].into_iter().flatten().chain(open).collect();
     let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
-    printable(&format!("{} {sequence}, {subject}: {}{why}", what(reached), fate(reached.fate)))
+    printable(&format!("{} {sequence}, {subject}: {}{why}", reached_kind(reached), describe_fate(reached.fate)))
 }
 
-fn what(reached: &Reached) -> &'static str {
+fn reached_kind(reached: &ReachedMessage) -> &'static str {
     if reached.type_name == AgentDecision::TYPE { "decision" } else { "message" }
 }
 
-fn fate(fate: Fate) -> &'static str {
+fn describe_fate(fate: Fate) -> &'static str {
     match fate {
         Fate::Dropped => "not there",
         Fate::Edited => "says something else",
@@ -222,8 +226,8 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-fn requests(reached: &Reached) -> Vec<String> {
-    reached.drifted.iter().map(show::request).collect()
+fn format_requests(reached: &ReachedMessage) -> Vec<String> {
+    reached.drifted.iter().map(decision_lines::format_request).collect()
 }
 
 #[cfg(test)]
@@ -239,8 +243,8 @@ mod tests {
     }
 
     /// A decision that the change reaches.
-    pub fn reached(sequence: u64, because: Option<u64>, fate: Fate) -> Reached {
-        Reached {
+    pub fn reached(sequence: u64, because: Option<u64>, fate: Fate) -> ReachedMessage {
+        ReachedMessage {
             sequence,
             subject: "kairo.agent.cook.decision".into(),
             type_name: AgentDecision::TYPE.into(),
@@ -263,7 +267,8 @@ mod tests {
             reached(7, Some(3), Fate::Unknown),
             reached(9, Some(4), Fate::Vanished),
         ];
-        let places: Vec<String> = tree(&all).iter().map(|line| line.split(',').next().unwrap().to_owned()).collect();
+        let places: Vec<String> =
+            format_tree(&all).iter().map(|line| line.split(',').next().unwrap().to_owned()).collect();
         assert_eq!(places, ["decision 3", "  decision 4", "    decision 9", "  decision 7"]);
     }
 }

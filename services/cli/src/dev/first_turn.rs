@@ -7,8 +7,8 @@ use tokio::time::timeout;
 
 use crate::{
     client::{Client, ClientError, NewMessage, Profile},
+    default_tools,
     exchange::{Exchange, Update},
-    few_tools,
     turn::Ending,
 };
 
@@ -24,7 +24,7 @@ they do not depend on each other. If a tool fails, say what failed and what can 
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes the agent if there is none of its name: somebody may have changed it since it was made.
-pub(crate) async fn define_agent(client: &Client, name: &str) -> Result<(), ClientError> {
+pub(crate) async fn ensure_agent(client: &Client, name: &str) -> Result<(), ClientError> {
     let answer: Value = client.get("v1/agents", &[]).await?;
     let agents = answer.get("agents").and_then(Value::as_array);
     if agents.into_iter().flatten().any(|agent| agent.get("agent").and_then(Value::as_str) == Some(name)) {
@@ -34,7 +34,7 @@ pub(crate) async fn define_agent(client: &Client, name: &str) -> Result<(), Clie
         agent: name.to_owned(),
         description: "answers whatever is not addressed to another agent".to_owned(),
         prompt: PROMPT.to_owned(),
-        tools: few_tools::FEW.map(str::to_owned).into(),
+        tools: default_tools::DEFAULT_TOOLS.map(str::to_owned).into(),
         ..Profile::default()
     };
     client.post::<Value>("v1/agents", &profile).await?;
@@ -42,7 +42,11 @@ pub(crate) async fn define_agent(client: &Client, name: &str) -> Result<(), Clie
 }
 
 /// Says something and waits for the end of the turn, `None` if it did not come in time.
-pub(crate) async fn take(client: &Client, agent: &str, text: &str) -> Result<(Exchange, Option<Ending>), ClientError> {
+pub(crate) async fn send_and_wait(
+    client: &Client,
+    agent: &str,
+    text: &str,
+) -> Result<(Exchange, Option<Ending>), ClientError> {
     let message = NewMessage {
         user: "you".to_owned(),
         text: text.to_owned(),

@@ -3,17 +3,19 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use kairo_core::config::Secret;
-use kairo_local::{Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, free_port};
+use kairo_local::{
+    ChildProcess, Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, free_port,
+};
 
 use super::{
     data_folder::DataFolder,
     model::Model,
     progress::{say, step},
-    servers::Servers,
+    servers::ServerPrograms,
     settings::{self, Wiring},
     workers,
 };
-use crate::{Error, client::Client, endpoint, models::Published, secret_key};
+use crate::{Error, client::Client, endpoint, models::PublishedModels, secret_key};
 
 const DATABASE: &str = "kairo";
 
@@ -29,9 +31,9 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(6 * 3_600);
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// The settings of a machine to start.
-pub(crate) struct Plan<'a> {
+pub(crate) struct MachinePlan<'a> {
     pub(crate) data_folder: &'a DataFolder,
-    pub(crate) servers: Servers,
+    pub(crate) servers: ServerPrograms,
     pub(crate) model: Model,
     /// The gateway's port; it and the others are stepped over when taken.
     pub(crate) port: u16,
@@ -42,13 +44,13 @@ pub(crate) struct Plan<'a> {
 
 /// One process of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum MachinePart {
     Nats,
     Postgres,
     Service(Service, usize),
 }
 
-impl Part {
+impl MachinePart {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nats => "nats-server",
@@ -64,22 +66,22 @@ pub(crate) struct Machine {
     postgres: Option<Postgres>,
     stack: Stack,
     /// The settings of its models, as published for commands.
-    models: Option<Published>,
+    models: Option<PublishedModels>,
     model_settings: Vec<(String, String)>,
     /// The administrator's key of its gateway, once that is started.
     admin_key: Option<Secret>,
 }
 
-impl Plan<'_> {
-    fn admin_key(&self) -> Result<Secret, Error> {
+impl MachinePlan<'_> {
+    fn load_admin_key(&self) -> Result<Secret, Error> {
         let given = self.environment.get(settings::ADMIN_KEY).map(String::as_str);
-        endpoint::keep_key(&self.data_folder.data_dir, given.filter(|key| !key.is_empty()))
+        endpoint::keep_admin_key(&self.data_folder.data_dir, given.filter(|key| !key.is_empty()))
     }
 
-    fn signing_key(&self) -> Result<String, Error> {
+    fn load_signing_key(&self) -> Result<String, Error> {
         match self.environment.get(settings::SIGNING_KEY).filter(|key| !key.is_empty()) {
             Some(key) => Ok(key.clone()),
-            None => secret_key::signing_kept(&self.data_folder.data_dir),
+            None => secret_key::load_or_create_signing(&self.data_folder.data_dir),
         }
     }
 }
@@ -90,7 +92,7 @@ impl Machine {
         Ok(Self {
             nats: None,
             postgres: None,
-            stack: Stack::of_this_build(data_folder.logs())?,
+            stack: Stack::of_this_build(data_folder.logs_dir())?,
             models: None,
             model_settings: Vec::new(),
             admin_key: None,
@@ -98,41 +100,41 @@ impl Machine {
     }
 
     /// Starts everything, each part when what it needs is ready.
-    pub(crate) async fn start(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
+    pub(crate) async fn start(&mut self, plan: &MachinePlan<'_>) -> Result<(), Error> {
         let nats = NatsOptions {
             port: Some(plan.port.saturating_add(NATS_OFFSET)),
-            users: Some(workers::users(plan.data_folder.nats().join("users"))?),
-            ..NatsOptions::new(&plan.servers.nats, plan.data_folder.nats())
+            users: Some(workers::load_users(plan.data_folder.nats_dir().join("users"))?),
+            ..NatsOptions::new(&plan.servers.nats, plan.data_folder.nats_dir())
         };
         let nats = self.nats.insert(step("nats-server", NatsServer::start(nats), NatsServer::url).await?);
         let users = nats.users().clone();
-        workers::tell(&users, &nats.url());
+        workers::print_logins(&users, &nats.url());
         let postgres = PgOptions {
             port: Some(plan.port.saturating_add(POSTGRES_OFFSET)),
-            log: plan.data_folder.logs().join("postgres.log"),
-            ..PgOptions::new(&plan.servers.postgres, plan.data_folder.postgres())
+            log: plan.data_folder.logs_dir().join("postgres.log"),
+            ..PgOptions::new(&plan.servers.postgres, plan.data_folder.postgres_dir())
         };
         let at = |postgres: &Postgres| format!("127.0.0.1:{}", postgres.port());
         let postgres = self.postgres.insert(step("postgres", Postgres::start(postgres), at).await?);
-        let database = postgres.create_kairo(DATABASE).await?;
+        let database = postgres.create_kairo_database(DATABASE).await?;
         let wiring = Wiring {
             nats_url: self.nats_url(),
             users,
             database,
             simulator_url: self.start_simulator(plan).await?,
             gateway_port: free_port(Some(plan.port))?,
-            work_dir: plan.data_folder.processes(),
-            workspaces: plan.data_folder.workspaces(),
-            secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
-            master_key: secret_key::master_kept(&plan.data_folder.data_dir)?,
-            signing_key: plan.signing_key()?,
-            admin_key: self.admin_key.insert(plan.admin_key()?).clone(),
+            work_dir: plan.data_folder.processes_dir(),
+            workspaces: plan.data_folder.workspaces_dir(),
+            secret_key: secret_key::load_or_create(&plan.data_folder.data_dir)?,
+            master_key: secret_key::load_or_create_master(&plan.data_folder.data_dir)?,
+            signing_key: plan.load_signing_key()?,
+            admin_key: self.admin_key.insert(plan.load_admin_key()?).clone(),
         };
         let (folder, runtime) = (&plan.data_folder.data_dir, Service::AgentRuntime);
-        let asking = settings::of(runtime, &wiring, &plan.model, &plan.environment);
-        self.models = Some(Published::new(folder, &asking).map_err(Error::file("write to", folder))?);
+        let asking = settings::for_service(runtime, &wiring, &plan.model, &plan.environment);
+        self.models = Some(PublishedModels::new(folder, &asking).map_err(Error::file("write to", folder))?);
         self.model_settings = plan.model.settings(wiring.simulator_url.as_deref());
-        for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
+        for (name, value) in settings::for_provisioner(&wiring, &plan.environment) {
             self.stack.provisioner().env(name, value);
         }
         if let Some(place) = &plan.backup {
@@ -140,7 +142,7 @@ impl Machine {
         }
         step("streams", self.stack.provision(), |()| String::new()).await?;
         for service in settings::ORDER {
-            for (name, value) in settings::of(service, &wiring, &plan.model, &plan.environment) {
+            for (name, value) in settings::for_service(service, &wiring, &plan.model, &plan.environment) {
                 self.stack.service(service).env(name, value);
             }
             self.start_service(service).await?;
@@ -148,12 +150,12 @@ impl Machine {
         Ok(())
     }
 
-    async fn start_simulator(&mut self, plan: &Plan<'_>) -> Result<Option<String>, Error> {
+    async fn start_simulator(&mut self, plan: &MachinePlan<'_>) -> Result<Option<String>, Error> {
         if plan.model != Model::Simulator {
             return Ok(None);
         }
         let port = free_port(Some(plan.port.saturating_add(SIMULATOR_OFFSET)))?;
-        settings::of_simulator(self.stack.service(Service::ModelSim), port, &plan.environment);
+        settings::configure_simulator(self.stack.service(Service::ModelSim), port, &plan.environment);
         self.start_service(Service::ModelSim).await?;
         Ok(self.stack.url(Service::ModelSim).map(str::to_owned))
     }
@@ -184,7 +186,7 @@ impl Machine {
     }
 
     /// The variables that configure its models.
-    pub(crate) fn models(&self) -> &[(String, String)] {
+    pub(crate) fn model_settings(&self) -> &[(String, String)] {
         &self.model_settings
     }
 
@@ -194,21 +196,23 @@ impl Machine {
     }
 
     /// Returns the parts that do not run any more, and how each ended.
-    pub(crate) fn ended(&self) -> Vec<(Part, Exit)> {
-        let nats = self.nats.as_ref().and_then(|nats| Some((Part::Nats, nats.process().exit()?)));
-        let postgres = self.postgres.as_ref().and_then(|postgres| Some((Part::Postgres, postgres.process().exit()?)));
+    pub(crate) fn ended_parts(&self) -> Vec<(MachinePart, Exit)> {
+        let nats = self.nats.as_ref().and_then(|nats| Some((MachinePart::Nats, nats.process().exit()?)));
+        let postgres =
+            self.postgres.as_ref().and_then(|postgres| Some((MachinePart::Postgres, postgres.process().exit()?)));
         let services = Service::ALL.into_iter().flat_map(|service| {
             let replicas = self.stack.replicas(service).iter().enumerate();
-            replicas
-                .filter_map(move |(index, replica)| Some((Part::Service(service, index), replica.process().exit()?)))
+            replicas.filter_map(move |(index, replica)| {
+                Some((MachinePart::Service(service, index), replica.process().exit()?))
+            })
         });
         nats.into_iter().chain(postgres).chain(services).collect()
     }
 
     /// Waits until something that runs ends.
-    pub(crate) async fn wait_for_an_end(&self) {
-        let nats = running(self.nats.as_ref().map(NatsServer::process));
-        let postgres = running(self.postgres.as_ref().map(Postgres::process));
+    pub(crate) async fn wait_for_exit(&self) {
+        let nats = wait_while_running(self.nats.as_ref().map(NatsServer::process));
+        let postgres = wait_while_running(self.postgres.as_ref().map(Postgres::process));
         tokio::select! {
             () = nats => {}
             () = postgres => {}
@@ -217,17 +221,17 @@ impl Machine {
     }
 
     /// Starts a part anew, where it was.
-    pub(crate) async fn restart(&mut self, part: Part) -> Result<(), LocalError> {
+    pub(crate) async fn restart(&mut self, part: MachinePart) -> Result<(), LocalError> {
         match part {
-            Part::Nats => match self.nats.as_mut() {
+            MachinePart::Nats => match self.nats.as_mut() {
                 Some(nats) => nats.restart().await,
                 None => Ok(()),
             },
-            Part::Postgres => match self.postgres.as_mut() {
+            MachinePart::Postgres => match self.postgres.as_mut() {
                 Some(postgres) => postgres.restart().await,
                 None => Ok(()),
             },
-            Part::Service(service, index) => self.stack.restart(service, index).await,
+            MachinePart::Service(service, index) => self.stack.restart(service, index).await,
         }
     }
 
@@ -258,10 +262,10 @@ impl Machine {
 }
 
 /// Waits for the end of a process that runs; for ever if there is none.
-async fn running(process: Option<&Process>) {
+async fn wait_while_running(process: Option<&ChildProcess>) {
     match process.filter(|process| process.exit().is_none()) {
         Some(process) => {
-            process.exited().await;
+            process.wait_for_exit().await;
         }
         None => std::future::pending().await,
     }

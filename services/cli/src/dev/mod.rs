@@ -2,11 +2,12 @@
 //!
 //! The data folder is taken ([`data_folder`]), the servers and services started ([`machine`], with [`settings`] made from
 //! the environment and the choice of a [`model`]) and kept running ([`supervisor`]), a first message sent
-//! ([`first_turn`]), and what can be done next told ([`words`]).
+//! ([`play_first_turn`]), and what can be done next told ([`messages`]).
 
 mod data_folder;
 pub(crate) mod first_turn;
 mod machine;
+mod messages;
 mod model;
 mod progress;
 mod restarts;
@@ -14,7 +15,6 @@ mod servers;
 mod settings;
 mod signals;
 mod supervisor;
-mod words;
 mod workers;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
@@ -26,16 +26,16 @@ use crate::{
     Error,
     browser::{console_url, open_console},
     client::Client,
-    endpoint::Published,
+    endpoint::PublishedUrl,
     exchange::Exchange,
     terminal,
     turn::Ending,
 };
 pub(crate) use data_folder::DataFolder;
-pub(crate) use machine::{Machine, Plan};
+pub(crate) use machine::{Machine, MachinePlan};
 pub(crate) use model::Model;
 pub(crate) use progress::{say, step};
-pub(crate) use servers::Servers;
+pub(crate) use servers::ServerPrograms;
 pub(crate) use signals::Signals;
 use supervisor::Supervisor;
 
@@ -44,7 +44,7 @@ const LOG_LINES: usize = 5;
 
 /// The options of `kairo dev`.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DevOptions {
     /// The data folder; the data is in its folder `dev`.
     pub data_dir: PathBuf,
     /// True if the data of earlier runs is removed first.
@@ -70,21 +70,21 @@ pub fn endpoint_settings(environment: &BTreeMap<String, String>) -> Option<Vec<(
 }
 
 /// Runs until Ctrl-C or SIGTERM, or with `once` until the first reply. No process is left behind.
-pub async fn run(options: Options) -> Result<ExitCode, Error> {
+pub async fn run(options: DevOptions) -> Result<ExitCode, Error> {
     let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;
-    let data_folder = DataFolder::take(&options.data_dir)?;
+    let data_folder = DataFolder::acquire(&options.data_dir)?;
     if options.fresh {
         data_folder.wipe()?;
     }
     let mut machine = Machine::new(&data_folder)?;
     let outcome = tokio::select! {
-        outcome = live(&mut machine, &data_folder, &options) => outcome,
+        outcome = run_machine(&mut machine, &data_folder, &options) => outcome,
         () = signals.next() => Ok(if options.once { ExitCode::FAILURE } else { ExitCode::SUCCESS }),
     };
     let stopped = tokio::select! {
         stopped = step("stopping", machine.stop(), |()| String::new()) => stopped,
         // Dropping the machine kills what is left.
-        () = signals.insist() => Ok(()),
+        () = signals.wait_for_repeat() => Ok(()),
     };
     drop(machine);
     let status = outcome?;
@@ -92,19 +92,19 @@ pub async fn run(options: Options) -> Result<ExitCode, Error> {
     Ok(status)
 }
 
-async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options) -> Result<ExitCode, Error> {
+async fn run_machine(machine: &mut Machine, data_folder: &DataFolder, options: &DevOptions) -> Result<ExitCode, Error> {
     let environment = options.environment.clone();
     let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
     let model = Model::choose(&environment);
     if data_folder.has_data() {
         say(format!("going on with the data in {}", data_folder.data_dir.display()));
     }
-    let servers = Servers::find(&environment, &here)?;
-    let plan = Plan { data_folder, servers, model, port: options.port, environment, backup: None };
+    let servers = ServerPrograms::find(&environment, &here)?;
+    let plan = MachinePlan { data_folder, servers, model, port: options.port, environment, backup: None };
     machine.start(&plan).await?;
     let url = machine.gateway_url();
     let _published =
-        Published::new(&data_folder.data_dir, &url).map_err(Error::file("write to", &data_folder.data_dir))?;
+        PublishedUrl::new(&data_folder.data_dir, &url).map_err(Error::file("write to", &data_folder.data_dir))?;
     let client = machine.client()?;
     // The first thing to look at, while the rest is on its way.
     say(format!("\n  console  {}\n", console_url(&url)));
@@ -119,34 +119,34 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
 
     let mut supervisor = Supervisor::default();
     let first = tokio::select! {
-        first = first_turn(&client, &options.message) => first,
+        first = play_first_turn(&client, &options.message) => first,
         never = supervisor.watch(machine) => match never {},
     };
-    let replied = tell(first, machine, &plan.model, options)?;
+    let replied = report_first_turn(first, machine, &plan.model, options)?;
     if options.once {
         return Ok(if replied { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    say(words::running(machine, data_folder, &plan.model, &here));
+    say(messages::running_notice(machine, data_folder, &plan.model, &here));
     match supervisor.watch(machine).await {}
 }
 
-async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
+async fn play_first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
     // All services are of this version.
     let GetFleetResponse { hold, .. } = client.get("v1/fleet", &[]).await?;
     match hold {
         Some(hold) => say(format!("the epoch stays as it is: {} holds it (kairo fleet release)", hold.by)),
         None => drop(client.post::<Value>("v1/fleet/promote", &json!({})).await?),
     }
-    first_turn::define_agent(client, first_turn::AGENT).await?;
-    step("first reply", first_turn::take(client, first_turn::AGENT, text), |_| String::new()).await
+    first_turn::ensure_agent(client, first_turn::AGENT).await?;
+    step("first reply", first_turn::send_and_wait(client, first_turn::AGENT, text), |_| String::new()).await
 }
 
 /// Tells how the first turn went; whether the agent replied.
-fn tell(
+fn report_first_turn(
     first: Result<(Exchange, Option<Ending>), Error>,
     machine: &Machine,
     model: &Model,
-    options: &Options,
+    options: &DevOptions,
 ) -> Result<bool, Error> {
     let replied = matches!(&first, Ok((_, Some(Ending::Replied { .. }))));
     match first {
@@ -158,7 +158,7 @@ fn tell(
             "ending": ending,
             "events": exchange.events,
         }))?,
-        Ok((exchange, ending)) => words::turn(&options.message, &exchange, ending.as_ref())?,
+        Ok((exchange, ending)) => messages::print_turn(&options.message, &exchange, ending.as_ref())?,
         Err(error) => say(format!("no reply: {error}")),
     }
     if !replied {

@@ -20,7 +20,7 @@ pub(super) struct Restarts {
 
 /// The decision about a process that ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RestartDecision {
     /// Start it again after this pause.
     After(Duration),
     /// It will not get better by itself.
@@ -29,16 +29,16 @@ pub(super) enum Verdict {
 
 impl Restarts {
     /// The process has ended now.
-    pub(super) fn ended(&mut self, now: Instant) -> Verdict {
+    pub(super) fn decide_restart(&mut self, now: Instant) -> RestartDecision {
         while self.recent.front().is_some_and(|then| now.duration_since(*then) >= WINDOW) {
             self.recent.pop_front();
         }
         let before = self.recent.len();
         if before >= LIMIT {
-            return Verdict::GiveUp;
+            return RestartDecision::GiveUp;
         }
         self.recent.push_back(now);
-        Verdict::After(match before {
+        RestartDecision::After(match before {
             0 => Duration::ZERO,
             // At most LIMIT, so the shift is small.
             before => PAUSE * (1 << (before - 1)),
@@ -53,9 +53,10 @@ mod tests {
     #[test]
     fn pauses_grow_until_it_is_given_up() {
         let (mut restarts, now) = (Restarts::default(), Instant::now());
-        let pauses: Vec<_> = std::iter::repeat_with(|| restarts.ended(now)).take(LIMIT + 1).collect();
-        let after = |milliseconds| Verdict::After(Duration::from_millis(milliseconds));
-        let expected = [after(0), after(250), after(500), after(1_000), after(2_000), after(4_000), Verdict::GiveUp];
+        let pauses: Vec<_> = std::iter::repeat_with(|| restarts.decide_restart(now)).take(LIMIT + 1).collect();
+        let after = |milliseconds| RestartDecision::After(Duration::from_millis(milliseconds));
+        let expected =
+            [after(0), after(250), after(500), after(1_000), after(2_000), after(4_000), RestartDecision::GiveUp];
         assert_eq!(pauses, expected);
     }
 
@@ -63,8 +64,8 @@ mod tests {
     fn what_is_long_ago_is_forgotten() {
         let (mut restarts, now) = (Restarts::default(), Instant::now());
         for _ in 0..LIMIT {
-            restarts.ended(now);
+            restarts.decide_restart(now);
         }
-        assert_eq!(restarts.ended(now + WINDOW), Verdict::After(Duration::ZERO));
+        assert_eq!(restarts.decide_restart(now + WINDOW), RestartDecision::After(Duration::ZERO));
     }
 }

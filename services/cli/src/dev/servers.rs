@@ -9,14 +9,14 @@ use kairo_local::{LocalError, Tools};
 
 /// The programs that `scripts/setup` finds or installs.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Servers {
+pub(crate) struct ServerPrograms {
     /// The nats-server.
     pub(crate) nats: PathBuf,
     /// The folder of `initdb` and `postgres`.
     pub(crate) postgres: PathBuf,
 }
 
-impl Servers {
+impl ServerPrograms {
     /// Finds them by the environment, else those that `scripts/setup` installed in the checkout around `dir`.
     pub(crate) fn find(environment: &BTreeMap<String, String>, dir: &Path) -> Result<Self, LocalError> {
         let given = |name: &str| environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -44,7 +44,7 @@ mod tests {
         std::fs::create_dir_all(&tools).unwrap();
         std::fs::write(tools.join("env"), "KAIRO_NATS_SERVER=/setup/nats\nKAIRO_POSTGRES_BIN=/setup/pg\n").unwrap();
         let environment = BTreeMap::from([("KAIRO_NATS_SERVER".to_owned(), "/mine/nats".to_owned())]);
-        let found = Servers::find(&environment, dir.path()).unwrap();
-        assert_eq!(found, Servers { nats: "/mine/nats".into(), postgres: "/setup/pg".into() });
+        let found = ServerPrograms::find(&environment, dir.path()).unwrap();
+        assert_eq!(found, ServerPrograms { nats: "/mine/nats".into(), postgres: "/setup/pg".into() });
     }
 }

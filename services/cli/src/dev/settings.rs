@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kairo_core::{config::Secret, permissions::Identity};
-use kairo_local::{Database, Service, ServiceSettings, Users};
+use kairo_core::{config::Secret, permissions::NatsIdentity};
+use kairo_local::{Database, NatsUsers, Service, ServiceSettings};
 use serde_json::json;
 
 use super::model::Model;
@@ -51,7 +51,7 @@ pub(super) const ORDER: [Service; 6] = [
 pub(super) struct Wiring {
     pub(super) nats_url: String,
     /// The users that services are on it.
-    pub(super) users: Users,
+    pub(super) users: NatsUsers,
     /// The database, in which each service has a role of its own.
     pub(super) database: Database,
     pub(super) simulator_url: Option<String>,
@@ -72,7 +72,7 @@ pub(super) struct Wiring {
 
 /// The environment of a service: what suits development, over it what our own environment says, over that what holds
 /// this machine together.
-pub(super) fn of(
+pub(super) fn for_service(
     service: Service,
     wiring: &Wiring,
     model: &Model,
@@ -91,13 +91,15 @@ pub(super) fn of(
         ],
         Service::ToolRunner => vec![set("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", wiring.workspaces.display().to_string())],
         // Forks ask the same models.
-        Service::Gateway => [search_engine(environment), model.settings(wiring.simulator_url.as_deref())].concat(),
-        Service::Projector => search_engine(environment),
+        Service::Gateway => {
+            [search_engine_settings(environment), model.settings(wiring.simulator_url.as_deref())].concat()
+        }
+        Service::Projector => search_engine_settings(environment),
         _ => Vec::new(),
     };
     settings.push(set("KAIRO_BUS__BEAT_MS", BEAT_MS.to_string()));
     settings.push(set("KAIRO_PRIVACY__MASTER_KEY", wiring.master_key.clone()));
-    settings.extend(on_nats(service.identity(), wiring, environment));
+    settings.extend(nats_settings(service.identity(), wiring, environment));
     settings.extend(wiring.database.settings(service));
     if service == Service::Gateway {
         if !environment.contains_key(FORK_MODELS) {
@@ -111,19 +113,19 @@ pub(super) fn of(
 }
 
 /// The environment of `kairo provision`.
-pub(super) fn of_provisioner(wiring: &Wiring, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    on_nats(Some(Identity::Provision), wiring, environment)
+pub(super) fn for_provisioner(wiring: &Wiring, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    nats_settings(Some(NatsIdentity::Provision), wiring, environment)
 }
 
 /// Returns our own environment, overridden with the address of NATS and the identity there.
-fn on_nats(
-    identity: Option<Identity>,
+fn nats_settings(
+    identity: Option<NatsIdentity>,
     wiring: &Wiring,
     environment: &BTreeMap<String, String>,
 ) -> Vec<(String, String)> {
     let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut settings = vec![set("KAIRO_NATS__PARTITIONS", &PARTITIONS.to_string())];
-    settings.extend(handed_on(environment));
+    settings.extend(service_variables(environment));
     settings.push(set("KAIRO_NATS__URL", &wiring.nats_url));
     // This server knows no tokens, and is on this machine.
     settings.extend(["TOKEN", "NKEY", "TLS_CA"].map(|name| set(&format!("KAIRO_NATS__{name}"), "")));
@@ -132,14 +134,14 @@ fn on_nats(
 }
 
 /// A search engine under the names that it has itself, where there is one.
-fn search_engine(environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+fn search_engine_settings(environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let names = [("KAIRO_SEARCH__MEILI_URL", "MEILI_URL"), ("KAIRO_SEARCH__MEILI_KEY", "MEILI_MASTER_KEY")];
     let set = |(name, own): (&str, &str)| Some((name.to_owned(), environment.get(own)?.clone()));
     names.into_iter().filter_map(set).collect()
 }
 
 /// The simulator's own settings are not of the services' kind.
-pub(super) fn of_simulator(settings: &mut ServiceSettings, port: u16, environment: &BTreeMap<String, String>) {
+pub(super) fn configure_simulator(settings: &mut ServiceSettings, port: u16, environment: &BTreeMap<String, String>) {
     settings.arg("--listen").arg(format!("127.0.0.1:{port}"));
     if let Some(scenario) = environment.get("KAIRO_SIM_SCENARIO") {
         settings.env("KAIRO_SIM_SCENARIO", scenario);
@@ -147,7 +149,7 @@ pub(super) fn of_simulator(settings: &mut ServiceSettings, port: u16, environmen
 }
 
 /// The variables that configure services: see [`kairo_core::config`].
-fn handed_on(environment: &BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
+fn service_variables(environment: &BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
     let configures = |name: &str| name == "KAIRO_CONFIG" || (name.starts_with("KAIRO_") && name.contains("__"));
     environment.iter().filter(move |(name, _)| configures(name)).map(|(name, value)| (name.clone(), value.clone()))
 }
@@ -173,7 +175,7 @@ mod tests {
     fn wiring() -> Wiring {
         Wiring {
             nats_url: "nats://127.0.0.1:1".into(),
-            users: Users::in_dir(tempfile::tempdir().unwrap().path()).unwrap(),
+            users: NatsUsers::in_dir(tempfile::tempdir().unwrap().path()).unwrap(),
             database: Database::new(2, "kairo", "superuser", &passwords()),
             simulator_url: Some("http://127.0.0.1:3".into()),
             gateway_port: 4,
@@ -193,7 +195,7 @@ mod tests {
     fn settings(service: Service, environment: &[(&str, &str)]) -> BTreeMap<String, String> {
         let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         // Collected in order, so that a later value takes the place of an earlier one, as it does in a process.
-        of(service, &wiring(), &Model::Simulator, &environment).into_iter().collect()
+        for_service(service, &wiring(), &Model::Simulator, &environment).into_iter().collect()
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Signals {
     }
 
     /// Waits for one that comes after we know that we are to stop, and so means at once.
-    pub(crate) async fn insist(&mut self) {
+    pub(crate) async fn wait_for_repeat(&mut self) {
         let known = Instant::now();
         loop {
             self.next().await;

@@ -7,16 +7,16 @@ use std::{
 };
 
 use super::{
-    machine::{Machine, Part},
+    machine::{Machine, MachinePart},
     progress::say,
-    restarts::{Restarts, Verdict},
+    restarts::{RestartDecision, Restarts},
 };
 
 /// The restarts of the parts of the machine, and the parts that are given up.
 #[derive(Default)]
 pub(super) struct Supervisor {
-    restarts: BTreeMap<Part, Restarts>,
-    given_up: BTreeSet<Part>,
+    restarts: BTreeMap<MachinePart, Restarts>,
+    given_up: BTreeSet<MachinePart>,
 }
 
 impl Supervisor {
@@ -24,18 +24,18 @@ impl Supervisor {
     /// call.
     pub(super) async fn watch(&mut self, machine: &mut Machine) -> Infallible {
         loop {
-            let ended = machine.ended().into_iter().find(|(part, _)| !self.given_up.contains(part));
+            let ended = machine.ended_parts().into_iter().find(|(part, _)| !self.given_up.contains(part));
             let Some((part, exit)) = ended else {
-                machine.wait_for_an_end().await;
+                machine.wait_for_exit().await;
                 continue;
             };
             let name = part.name();
-            match self.restarts.entry(part).or_default().ended(Instant::now()) {
-                Verdict::GiveUp => {
+            match self.restarts.entry(part).or_default().decide_restart(Instant::now()) {
+                RestartDecision::GiveUp => {
                     self.given_up.insert(part);
                     say(format!("{name} ended ({exit}) and keeps ending: it is left so, its log may say why"));
                 }
-                Verdict::After(pause) => {
+                RestartDecision::After(pause) => {
                     say(format!("{name} ended ({exit}): starting it again"));
                     tokio::time::sleep(pause).await;
                     match machine.restart(part).await {

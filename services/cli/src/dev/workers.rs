@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::Command};
 
 use kairo_core::ids::Name;
-use kairo_local::{Service, StackOptions, Users};
+use kairo_local::{NatsUsers, Service, StackOptions};
 use serde_json::Value;
 
 use super::progress::say;
@@ -13,17 +13,17 @@ use crate::Error;
 const WORKERS: &str = "/tool_runner/tools/workers";
 
 /// The users of nats-server in this folder, with one for each tool worker that tool-runner is configured with.
-pub(super) fn users(folder: PathBuf) -> Result<Users, Error> {
-    let mut users = Users::in_dir(folder)?;
-    for worker in configured()? {
-        users.let_in_worker(&worker)?;
+pub(super) fn load_users(folder: PathBuf) -> Result<NatsUsers, Error> {
+    let mut users = NatsUsers::in_dir(folder)?;
+    for worker in configured_workers()? {
+        users.add_worker(&worker)?;
     }
     Ok(users)
 }
 
 /// The workers as tool-runner reads them, from whichever source. None where its configuration has mistakes: it names them
 /// when it starts.
-fn configured() -> Result<Vec<Name>, Error> {
+fn configured_workers() -> Result<Vec<Name>, Error> {
     let folder = StackOptions::bin_dir_of_this_build();
     let folder = folder.map_err(Error::file("find", "the folder of this program"))?;
     let program = folder.join(Service::ToolRunner.binary());
@@ -38,7 +38,7 @@ fn names(config: &Value) -> Vec<Name> {
 }
 
 /// Tells how the workers log in. Their passwords stay in files that only their owner can read.
-pub(super) fn tell(users: &Users, nats_url: &str) {
+pub(super) fn print_logins(users: &NatsUsers, nats_url: &str) {
     for (user, file) in users.worker_logins() {
         say(format!("worker   NATS_URL={nats_url} NATS_USER={user} NATS_PASSWORD=\"$(cat {})\"", file.display()));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::investigate::Step;
+use super::investigation::InvestigationStep;
 
 /// A conversation.
 #[derive(Clone, Debug, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Conversation {
     pub scenes: Vec<Scene>,
     /// The commands to run when it is over.
     #[serde(default)]
-    pub investigate: Vec<Step>,
+    pub investigate: Vec<InvestigationStep>,
 }
 
 /// One thing that happens, and what should come of it.
@@ -33,7 +33,7 @@ pub struct Scene {
     pub choose: Option<String>,
     /// When the scene is over, where that is later than what the cue says.
     #[serde(default)]
-    pub until: Option<Until>,
+    pub until: Option<SceneEnd>,
     /// The environment of the user, as the user's client reports it.
     #[serde(default)]
     pub environment: Option<serde_json::Value>,
@@ -41,13 +41,13 @@ pub struct Scene {
     #[serde(default)]
     pub note: Option<String>,
     #[serde(default)]
-    pub expect: Expected,
+    pub expect: SceneExpectation,
 }
 
 /// When a scene is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Until {
+pub enum SceneEnd {
     /// The agent has done all that it has to do, and learned from it.
     Rest,
     /// The decision has been shown to the submodules that want to know.
@@ -74,7 +74,7 @@ pub enum Cue {
 /// The expected result of a scene; a field that is left out accepts any.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Expected {
+pub struct SceneExpectation {
     /// The way the thread was found: new, continue or switch.
     pub thread: Option<String>,
     /// The suggestion: suggest_switch or suggest_new.

@@ -11,7 +11,7 @@ use include_dir::{Dir, include_dir};
 use jiff::Zoned;
 use serde_json::Value;
 
-use super::{conversation::Conversation, template::rendered};
+use super::{conversation::Conversation, template::render};
 use crate::Error;
 
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
@@ -69,7 +69,7 @@ impl Example {
             let found = folder.get_file(folder.path().join(file)).and_then(|file| file.contents_utf8());
             found.ok_or_else(|| Error::Advice(format!("the example {name} has no {file}")))
         };
-        let filled_in = |file: &str| rendered(&format!("{name}/{file}"), text(file)?, now);
+        let filled_in = |file: &str| render(&format!("{name}/{file}"), text(file)?, now);
         let has = |file: &str| folder.get_file(folder.path().join(file)).is_some();
         let is_team = has("team.yaml");
         let profile = if is_team { "team.yaml" } else { "agent.yaml" };
@@ -77,7 +77,7 @@ impl Example {
             name,
             now: now.clone(),
             profile: yaml(name, profile, &filled_in(profile)?)?,
-            members: tree(folder, "members", now)?
+            members: read_tree(folder, "members", now)?
                 .into_iter()
                 .map(|(path, text)| yaml(name, &path.display().to_string(), &text))
                 .collect::<Result<_, _>>()?,
@@ -88,9 +88,9 @@ impl Example {
             },
             conversation: yaml(name, "conversation.yaml", &filled_in("conversation.yaml")?)?,
             scenario: text("scenario.yaml")?.to_owned(),
-            workspace: tree(folder, "workspace", now)?,
-            investigation: tree(folder, "investigation", now)?,
-            incoming: tree(folder, "incoming", now)?
+            workspace: read_tree(folder, "workspace", now)?,
+            investigation: read_tree(folder, "investigation", now)?,
+            incoming: read_tree(folder, "incoming", now)?
                 .into_iter()
                 .map(|(path, text)| (path.display().to_string(), text))
                 .collect(),
@@ -113,19 +113,19 @@ impl Example {
     }
 
     /// Writes what the agent finds in its folder below `root`; returns that folder.
-    pub fn furnish(&self, root: &Path) -> Result<PathBuf, Error> {
+    pub fn write_workspace(&self, root: &Path) -> Result<PathBuf, Error> {
         let folder = root.join(self.agent());
-        lay_out(&folder, &self.workspace)?;
+        write_files(&folder, &self.workspace)?;
         for part in ["mail/new", "mail/cur", "mail/tmp"] {
-            make(&folder.join(part))?;
+            create_folder(&folder.join(part))?;
         }
         Ok(folder)
     }
 
     /// Writes what commands find that are run when the conversation is over below `root`; returns the folder to run them in.
-    pub fn open_case(&self, root: &Path) -> Result<PathBuf, Error> {
+    pub fn write_investigation(&self, root: &Path) -> Result<PathBuf, Error> {
         let folder = root.join("investigation");
-        lay_out(&folder, &self.investigation)?;
+        write_files(&folder, &self.investigation)?;
         Ok(folder)
     }
 
@@ -141,7 +141,7 @@ impl Example {
 }
 
 /// The first line of an example's README that is not its title.
-pub fn about(name: &str) -> &'static str {
+pub fn readme_summary(name: &str) -> &'static str {
     let readme = EXAMPLES.get_file(format!("{name}/README.md")).and_then(|file| file.contents_utf8());
     let lines = readme.into_iter().flat_map(str::lines);
     lines.map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
@@ -152,7 +152,7 @@ fn yaml<T: serde::de::DeserializeOwned>(name: &str, file: &str, text: &str) -> R
 }
 
 /// All files below a folder of an example, filled in.
-fn tree(example: &Dir<'_>, below: &str, now: &Zoned) -> Result<Vec<(PathBuf, String)>, Error> {
+fn read_tree(example: &Dir<'_>, below: &str, now: &Zoned) -> Result<Vec<(PathBuf, String)>, Error> {
     let root = example.path().join(below);
     let mut folders: Vec<_> = example.get_dir(&root).into_iter().collect();
     let mut found = Vec::new();
@@ -162,7 +162,7 @@ fn tree(example: &Dir<'_>, below: &str, now: &Zoned) -> Result<Vec<(PathBuf, Str
             let name = file.path().display().to_string();
             let text = file.contents_utf8().ok_or_else(|| Error::Advice(format!("{name} is no text")))?;
             let path = file.path().strip_prefix(&root).unwrap_or(file.path());
-            found.push((placed(path), rendered(&name, text, now)?));
+            found.push((disk_path(path), render(&name, text, now)?));
         }
     }
     found.sort();
@@ -170,7 +170,7 @@ fn tree(example: &Dir<'_>, below: &str, now: &Zoned) -> Result<Vec<(PathBuf, Str
 }
 
 /// Mail that was read has a flag in its file's name, with a colon that not every file system can hold.
-fn placed(path: &Path) -> PathBuf {
+fn disk_path(path: &Path) -> PathBuf {
     match path.starts_with("mail/cur") {
         true => PathBuf::from(format!("{}:2,S", path.display())),
         false => path.to_owned(),
@@ -178,18 +178,18 @@ fn placed(path: &Path) -> PathBuf {
 }
 
 /// Writes files into a folder, which is made.
-fn lay_out(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), Error> {
-    make(folder)?;
+fn write_files(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), Error> {
+    create_folder(folder)?;
     for (path, text) in files {
         let path = folder.join(path);
-        make(path.parent().unwrap_or(folder))?;
+        create_folder(path.parent().unwrap_or(folder))?;
         write(&path, text)?;
     }
     Ok(())
 }
 
 /// Makes a folder that is its owner's alone, if it is not there.
-fn make(folder: &Path) -> Result<(), Error> {
+fn create_folder(folder: &Path) -> Result<(), Error> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(Error::file("create", folder))
 }
 
@@ -213,7 +213,7 @@ mod tests {
                 assert!(!example.agent().is_empty() && !example.conversation.scenes.is_empty(), "{name}");
                 let profile = if example.is_team { &example.profile["lead"] } else { &example.profile };
                 assert_eq!(profile["time_zone"], example.zone());
-                assert!(about(name).len() > 20, "{name}");
+                assert!(readme_summary(name).len() > 20, "{name}");
             }
             now = now.tomorrow().unwrap();
         }
@@ -226,12 +226,12 @@ mod tests {
         let now = morning(jiff::Timestamp::now());
         let example = Example::open("morning", &now).unwrap();
         let root = tempfile::tempdir().unwrap();
-        let folder = example.furnish(root.path()).unwrap();
+        let folder = example.write_workspace(root.path()).unwrap();
         assert!(folder.join("mail/new").is_dir());
         let written = fs::read_dir(folder.join("calendar")).unwrap().count();
         assert!(written > 0);
         let example = Example::open("automation", &now).unwrap();
-        let folder = example.furnish(root.path()).unwrap();
+        let folder = example.write_workspace(root.path()).unwrap();
         let (mail, _) = example.incoming.first().unwrap();
         example.deliver(&folder, mail).unwrap();
         assert!(folder.join("mail/new").join(mail).is_file() && !folder.join("mail/tmp").join(mail).exists());

@@ -1,18 +1,18 @@
 //! `kairo example`: an example played from its beginning to its end, on a Kairo of its own.
 //!
 //! An example's files are part of this program ([`files`]), their dates counted from today ([`template`]). Its
-//! conversation ([`conversation`]) is played over HTTP as any client would ([`play`]), and what comes of it is shown
-//! ([`show`]) and compared with what should ([`expect`]). Then commands are run that look into it ([`investigate`]).
+//! conversation ([`conversation`]) is played over HTTP as any client would ([`player`]), and what comes of it is shown
+//! ([`scene_printer`]) and compared with what should ([`expectation`]). Then commands are run that look into it ([`investigation`]).
 
 pub mod conversation;
-pub mod expect;
+pub mod expectation;
 pub mod files;
-pub mod investigate;
-pub mod play;
-pub mod search;
-mod show;
+pub mod investigation;
+pub mod player;
+pub mod scene_chains;
+mod scene_printer;
+pub mod search_stub;
 mod stage;
-pub mod steps;
 pub mod template;
 
 use std::{
@@ -30,19 +30,19 @@ use serde_json::{Value, json};
 
 use crate::{
     Error,
-    agent_log::Source,
+    agent_log::LogSource,
     client::Client,
     dev::{Signals, say},
     terminal,
 };
 use files::Example;
-use investigate::{Investigator, Ran};
-use play::{Played, Player};
+use investigation::{CommandResult, Investigator};
+use player::{Player, SceneResult};
 use stage::Stage;
 
 /// The options of `kairo example`.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExampleOptions {
     pub name: String,
     /// True if the folder is kept, with everything the example left in it.
     pub keep: bool,
@@ -57,7 +57,7 @@ pub struct Options {
 }
 
 /// Plays an example. Exits 1 if something came otherwise than expected. No process is left behind.
-pub async fn run(options: Options) -> Result<ExitCode, Error> {
+pub async fn run(options: ExampleOptions) -> Result<ExitCode, Error> {
     let example = Example::open(&options.name, &template::morning(Timestamp::now()))?;
     let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;
     let mut stage = Stage::new(&example, &options)?;
@@ -75,11 +75,16 @@ pub async fn run(options: Options) -> Result<ExitCode, Error> {
 }
 
 /// Plays it on a Kairo that runs.
-async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Options) -> Result<ExitCode, Error> {
-    let mut player = Player::begin(client, example, stage.desk()).await?;
-    let tell = |played: &Played| match options.json {
+async fn play_and_report(
+    example: &Example,
+    client: &Client,
+    stage: &Stage,
+    options: &ExampleOptions,
+) -> Result<ExitCode, Error> {
+    let mut player = Player::begin(client, example, stage.agent_folder()).await?;
+    let tell = |played: &SceneResult| match options.json {
         true => Ok(()),
-        false => Ok(show::scene(example, played)?),
+        false => Ok(scene_printer::print_scene(example, played)?),
     };
     if !options.json {
         terminal::line(format!("\n{}: it is {}", example.conversation.title, example.now.strftime("%A, %H:%M in %Q")))?;
@@ -87,20 +92,20 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
     let played = player.play(tell).await?;
     let ran = investigate(example, client, stage, options).await?;
     if let Some(folder) = &options.save {
-        save(client, folder).await?;
+        save_logs(client, folder).await?;
     }
     let unmet = played.iter().map(|played| &played.unmet).chain(ran.iter().map(|ran| &ran.unmet));
     let met = unmet.into_iter().all(Vec::is_empty);
-    let left = remains(client, example).await;
+    let left = fetch_remains(client, example).await;
     let files = stage.files()?;
     if options.json {
-        let scenes: Vec<Value> = played.iter().map(as_json).collect();
+        let scenes: Vec<Value> = played.iter().map(scene_json).collect();
         terminal::json(&json!({
             "example": example.name, "met": met, "scenes": scenes, "investigation": ran, "remains": left,
-            "files": files.iter().map(|file| stage.workspaces().join(file)).collect::<Vec<_>>(),
+            "files": files.iter().map(|file| stage.workspaces_dir().join(file)).collect::<Vec<_>>(),
         }))?;
     } else {
-        summary(&left, &files, example.zone())?;
+        print_summary(&left, &files, example.zone())?;
         if !met {
             say("Not everything came as expected: see the lines with ✘.");
         }
@@ -109,38 +114,43 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
 }
 
 /// Runs the commands that look into what came of it, with this very program.
-async fn investigate(example: &Example, client: &Client, stage: &Stage, options: &Options) -> Result<Vec<Ran>, Error> {
+async fn investigate(
+    example: &Example,
+    client: &Client,
+    stage: &Stage,
+    options: &ExampleOptions,
+) -> Result<Vec<CommandResult>, Error> {
     let steps = &example.conversation.investigate;
     if steps.is_empty() {
         return Ok(Vec::new());
     }
     let program = std::env::current_exe().map_err(Error::file("find", "kairo"))?;
-    let folder = example.open_case(stage.folder())?;
-    let (url, key_file, models) = (client.url().to_owned(), stage.admin_key(), stage.models());
+    let folder = example.write_investigation(stage.folder())?;
+    let (url, key_file, models) = (client.url().to_owned(), stage.admin_key_file(), stage.model_settings());
     let investigator = Investigator { program, folder, url, key_file, models };
-    let tell = |ran: &Ran| match options.json {
+    let tell = |ran: &CommandResult| match options.json {
         true => Ok(()),
-        false => Ok(show::command(ran)?),
+        false => Ok(scene_printer::print_command(ran)?),
     };
     investigator.run(steps, tell).await
 }
 
 /// Keeps the part of the log of each agent there is, in a file with its name.
-async fn save(client: &Client, folder: &Path) -> Result<(), Error> {
+async fn save_logs(client: &Client, folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
     let listed: ListAgentsResponse = client.get("v1/agents", &[]).await?;
     for agent in listed.agents {
         let Ok(name) = Name::parse(&agent.agent) else { continue };
         let file = folder.join(format!("{name}.log"));
-        Source::Agents(client, &[name], Some(file)).read(|_| Ok(ControlFlow::Continue(()))).await?;
+        LogSource::Agents(client, &[name], Some(file)).read(|_| Ok(ControlFlow::Continue(()))).await?;
     }
     Ok(())
 }
 
-fn as_json(played: &Played) -> Value {
+fn scene_json(played: &SceneResult) -> Value {
     let mut value = serde_json::to_value(played).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
-        fields.insert("chains".to_owned(), json!(steps::chains(&played.events)));
+        fields.insert("chains".to_owned(), json!(scene_chains::chains(&played.events)));
     }
     value
 }
@@ -149,7 +159,7 @@ fn as_json(played: &Played) -> Value {
 const REMAINS: [(&str, &str); 3] = [("v1/threads", "threads"), ("v1/tasks", "tasks"), ("v1/memories", "memories")];
 
 /// The threads, tasks and memories that exist by now.
-async fn remains(client: &Client, example: &Example) -> BTreeMap<&'static str, Vec<Value>> {
+async fn fetch_remains(client: &Client, example: &Example) -> BTreeMap<&'static str, Vec<Value>> {
     let mut left = BTreeMap::new();
     let query = [("agent", example.agent().to_owned())];
     for (path, list) in REMAINS {
@@ -166,10 +176,10 @@ async fn remains(client: &Client, example: &Example) -> BTreeMap<&'static str, V
     left
 }
 
-fn summary(left: &BTreeMap<&'static str, Vec<Value>>, files: &[PathBuf], zone: &str) -> std::io::Result<()> {
+fn print_summary(left: &BTreeMap<&'static str, Vec<Value>>, files: &[PathBuf], zone: &str) -> std::io::Result<()> {
     let text = |value: &Value, names: &[&str]| {
         let found = names.iter().filter_map(|name| value.get(*name)).filter_map(Value::as_str);
-        let found = found.filter(|text| !text.is_empty()).map(|text| show::local_time(text, zone));
+        let found = found.filter(|text| !text.is_empty()).map(|text| scene_printer::local_time(text, zone));
         found.collect::<Vec<_>>().join("  ")
     };
     let named = [

@@ -10,11 +10,11 @@ use std::{
 use kairo_local::free_port;
 use tempfile::TempDir;
 
-use super::{Options, files::Example, perform, search::Search};
+use super::{ExampleOptions, files::Example, play_and_report, search_stub::SearchStub};
 use crate::{
     Error,
-    dev::{DataFolder, Machine, Model, Plan, Servers, Signals, say, step},
-    endpoint::Published,
+    dev::{DataFolder, Machine, MachinePlan, Model, ServerPrograms, Signals, say, step},
+    endpoint::PublishedUrl,
 };
 
 /// The variable that configures a web search; an example brings a stand-in if it is not set.
@@ -32,28 +32,28 @@ pub(super) struct Stage {
     /// The files of all agents that were there before.
     furnished: BTreeSet<PathBuf>,
     /// The stand-in for a web search, as long as anything may be asked of it.
-    search: Option<Search>,
+    search: Option<SearchStub>,
     /// The gateway's address, published for other commands.
-    published: Option<Published>,
+    published: Option<PublishedUrl>,
 }
 
 impl Stage {
-    pub(super) fn new(example: &Example, options: &Options) -> Result<Self, Error> {
+    pub(super) fn new(example: &Example, options: &ExampleOptions) -> Result<Self, Error> {
         let prefix = format!("kairo-example-{}-", example.name);
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir();
         let mut folder = folder.map_err(Error::file("make a folder in", std::env::temp_dir()))?;
         folder.disable_cleanup(options.keep);
-        let data_folder = DataFolder::take(folder.path())?;
+        let data_folder = DataFolder::acquire(folder.path())?;
         let machine = Machine::new(&data_folder)?;
         fs::write(folder.path().join("scenario.yaml"), &example.scenario)
             .map_err(Error::file("write to", folder.path()))?;
-        let desk = example.furnish(&data_folder.workspaces())?;
-        let furnished = files_of_agents(&data_folder)?;
+        let desk = example.write_workspace(&data_folder.workspaces_dir())?;
+        let furnished = agent_files(&data_folder)?;
         Ok(Self { folder, data_folder, machine, desk, furnished, search: None, published: None })
     }
 
     /// Starts everything and plays.
-    pub(super) async fn perform(&mut self, example: &Example, options: &Options) -> Result<ExitCode, Error> {
+    pub(super) async fn perform(&mut self, example: &Example, options: &ExampleOptions) -> Result<ExitCode, Error> {
         let outcome = self.start_and_play(example, options).await;
         if outcome.is_err() {
             say("\nIt could not be played to its end. The ends of the logs:");
@@ -62,11 +62,11 @@ impl Stage {
         outcome
     }
 
-    async fn start_and_play(&mut self, example: &Example, options: &Options) -> Result<ExitCode, Error> {
+    async fn start_and_play(&mut self, example: &Example, options: &ExampleOptions) -> Result<ExitCode, Error> {
         let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
         let mut environment = options.environment.clone();
         self.search = match (&example.web, environment.contains_key(WEB_SEARCH)) {
-            (Some(results), false) => Some(Search::serve(results).await?),
+            (Some(results), false) => Some(SearchStub::serve(results).await?),
             _ => None,
         };
         if let Some(search) = &self.search {
@@ -82,16 +82,16 @@ impl Stage {
         if model == Model::Simulator {
             say("A MODEL SIMULATOR answers, by the example's scenario; it understands nothing.");
         }
-        let servers = Servers::find(&environment, &here)?;
+        let servers = ServerPrograms::find(&environment, &here)?;
         // Any that is free: examples may be played at the same time.
         let port = free_port(None)?;
-        let plan = Plan { data_folder: &self.data_folder, servers, model, port, environment, backup: None };
+        let plan = MachinePlan { data_folder: &self.data_folder, servers, model, port, environment, backup: None };
         self.machine.start(&plan).await?;
         let url = self.machine.gateway_url();
-        let published = Published::new(&self.data_folder.data_dir, &url);
+        let published = PublishedUrl::new(&self.data_folder.data_dir, &url);
         self.published = Some(published.map_err(Error::file("write to", &self.data_folder.data_dir))?);
         let client = self.machine.client()?;
-        perform(example, &client, self, options).await
+        play_and_report(example, &client, self, options).await
     }
 
     /// The folder that everything is in.
@@ -100,25 +100,25 @@ impl Stage {
     }
 
     /// The file with the administrator's key.
-    pub(super) fn admin_key(&self) -> PathBuf {
-        self.data_folder.admin_key()
+    pub(super) fn admin_key_file(&self) -> PathBuf {
+        self.data_folder.admin_key_file()
     }
 
     /// The variables that configure its models.
-    pub(super) fn models(&self) -> Vec<(String, String)> {
-        self.machine.models().to_vec()
+    pub(super) fn model_settings(&self) -> Vec<(String, String)> {
+        self.machine.model_settings().to_vec()
     }
 
     /// The agent's own folder.
-    pub(super) fn desk(&self) -> &Path {
+    pub(super) fn agent_folder(&self) -> &Path {
         &self.desk
     }
 
     /// The files that agents made, beneath the folder of all agents. Mail that arrived is not theirs.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, Error> {
-        let now = files_of_agents(&self.data_folder)?;
+        let now = agent_files(&self.data_folder)?;
         let made = now.difference(&self.furnished);
-        let made = made.filter_map(|path| path.strip_prefix(self.data_folder.workspaces()).ok());
+        let made = made.filter_map(|path| path.strip_prefix(self.data_folder.workspaces_dir()).ok());
         Ok(made
             .filter(|path| path.components().nth(1).is_none_or(|part| part.as_os_str() != "mail"))
             .map(Path::to_owned)
@@ -126,14 +126,14 @@ impl Stage {
     }
 
     /// The folder of all agents, each of which has one of its own in it.
-    pub(super) fn workspaces(&self) -> PathBuf {
-        self.data_folder.workspaces()
+    pub(super) fn workspaces_dir(&self) -> PathBuf {
+        self.data_folder.workspaces_dir()
     }
 
     /// Leaves everything running until the user ends it.
     pub(super) async fn stay(&self, signals: &mut Signals) {
         let url = self.machine.gateway_url();
-        let to_it = format!("--url {url} --key-file {}", self.admin_key().display());
+        let to_it = format!("--url {url} --key-file {}", self.admin_key_file().display());
         say(format!(
             "\nIt goes on until Ctrl-C, and is removed then. From another terminal:\n\n  \
              kairo console {to_it}\n  kairo chat {to_it}"
@@ -145,7 +145,7 @@ impl Stage {
     pub(super) async fn strike(mut self, keep: bool, signals: &mut Signals) -> Result<(), Error> {
         let stopped = tokio::select! {
             stopped = step("stopping", self.machine.stop(), |()| String::new()) => stopped,
-            () = signals.insist() => Ok(()),
+            () = signals.wait_for_repeat() => Ok(()),
         };
         drop(self.machine);
         match keep {
@@ -157,13 +157,13 @@ impl Stage {
 }
 
 /// All files of all agents.
-fn files_of_agents(data_folder: &DataFolder) -> Result<BTreeSet<PathBuf>, Error> {
-    let folder = data_folder.workspaces();
-    tree(&folder).map_err(Error::file("look at", &folder))
+fn agent_files(data_folder: &DataFolder) -> Result<BTreeSet<PathBuf>, Error> {
+    let folder = data_folder.workspaces_dir();
+    list_files(&folder).map_err(Error::file("look at", &folder))
 }
 
 /// All files below a folder.
-fn tree(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+fn list_files(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut folders = vec![folder.to_owned()];
     let mut files = BTreeSet::new();
     while let Some(folder) = folders.pop() {

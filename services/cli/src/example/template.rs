@@ -50,7 +50,7 @@ pub fn morning(now: Timestamp) -> Zoned {
 }
 
 /// The text of a file with its dates filled in; `name` is for the message when it cannot be.
-pub fn rendered(name: &str, text: &str, now: &Zoned) -> Result<String, Error> {
+pub fn render(name: &str, text: &str, now: &Zoned) -> Result<String, Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
@@ -59,7 +59,7 @@ pub fn rendered(name: &str, text: &str, now: &Zoned) -> Result<String, Error> {
         "day",
         move |days: i64, format: Option<String>, time: Option<String>, zone: Option<String>| {
             let date = later(today.date(), days)?;
-            written(&today, date, format, time, zone)
+            format_moment(&today, date, format, time, zone)
         },
     );
     let today = now.clone();
@@ -67,7 +67,7 @@ pub fn rendered(name: &str, text: &str, now: &Zoned) -> Result<String, Error> {
         "weekday",
         move |name: String, weeks: i64, format: Option<String>, time: Option<String>, zone: Option<String>| {
             let date = weekday(today.date(), &name, weeks)?;
-            written(&today, date, format, time, zone)
+            format_moment(&today, date, format, time, zone)
         },
     );
     let zone = now.time_zone().iana_name().unwrap_or("UTC");
@@ -94,7 +94,7 @@ fn later(date: Date, days: i64) -> Result<Date, TemplateError> {
     date.checked_add(Span::new().try_days(days).map_err(unusable)?).map_err(unusable)
 }
 
-fn written(
+fn format_moment(
     now: &Zoned,
     date: Date,
     format: Option<String>,
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn days_are_counted_from_today() {
-        let said = |text: &str| rendered("x", text, &now()).unwrap();
+        let said = |text: &str| render("x", text, &now()).unwrap();
         assert_eq!(said("{{ day(0) }} {{ day(-1, '%a, %d %b %Y') }}\n"), "2026-11-21 Fri, 20 Nov 2026\n");
         assert_eq!(said("{{ weekday('monday', 0) }} {{ weekday('Wednesday', 1) }}"), "2026-11-16 2026-11-25");
         assert_eq!(said("{{ day(1, '%Y%m%dT%H%M%S', '20:00', 'Asia/Tokyo') }}"), "20261123T040000");
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_cannot_be_filled_in_names_the_file() {
         for wrong in ["{{ today }}", "{{ day(1, '%') }}", "{{ day(99999999) }}", "{{ day(0, '%F', '25:00') }}"] {
-            let error = rendered("agent.yaml", wrong, &now()).unwrap_err().to_string();
+            let error = render("agent.yaml", wrong, &now()).unwrap_err().to_string();
             assert!(error.contains("agent.yaml"), "{error}");
         }
     }

@@ -27,7 +27,7 @@ pub struct Action {
 
 impl Action {
     /// A call as it was decided on.
-    pub(super) fn of(event: &EventJson) -> Self {
+    pub(super) fn from_event(event: &EventJson) -> Self {
         Self {
             action_id: event.event_id,
             tool: field(&event.payload, "tool").to_owned(),

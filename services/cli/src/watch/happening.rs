@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{event_lines::printable, lapse};
+use crate::{durations, event_lines::printable};
 
 /// Characters kept of what is said.
 const TEXT: usize = 4_000;
@@ -19,18 +19,18 @@ const DIGITS: usize = 8;
 
 /// A place in the log: the sequence of a message, and the position of an event in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct EventPosition {
     pub sequence: u64,
     pub position: u32,
 }
 
-impl Place {
-    pub fn of(event: &EventJson) -> Self {
+impl EventPosition {
+    pub fn from_event(event: &EventJson) -> Self {
         Self { sequence: event.sequence, position: event.position }
     }
 }
 
-impl FromStr for Place {
+impl FromStr for EventPosition {
     type Err = String;
 
     /// A sequence alone is the place behind all events of its message.
@@ -44,13 +44,13 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EventPosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}.{}", self.sequence, self.position)
     }
 }
 
-impl Serialize for Place {
+impl Serialize for EventPosition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -59,7 +59,7 @@ impl Serialize for Place {
 /// The kind of a [`Happening`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum HappeningKind {
     /// A user said, chose, approved or ordered something.
     Heard,
     /// The agent said something.
@@ -91,9 +91,9 @@ pub enum Kind {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
-    pub place: Place,
+    pub place: EventPosition,
     pub ts: Timestamp,
-    pub kind: Kind,
+    pub kind: HappeningKind,
     /// The user, the agent, the tool or the program.
     pub who: String,
     pub text: String,
@@ -101,15 +101,15 @@ pub struct Happening {
 
 impl Happening {
     /// Builds the entry for an event; `None` if the event is not shown to people.
-    pub fn of(event: &EventJson, agent: &str) -> Option<Self> {
-        let (kind, who, text) = told(event, agent)?;
+    pub fn from_event(event: &EventJson, agent: &str) -> Option<Self> {
+        let (kind, who, text) = classify_event(event, agent)?;
         let (who, text) = (printable(who), printable(&text).chars().take(TEXT).collect());
-        Some(Self { place: Place::of(event), ts: event.ts, kind, who, text })
+        Some(Self { place: EventPosition::from_event(event), ts: event.ts, kind, who, text })
     }
 
     /// For people: words on lines of their own, of which all but the first are indented; anything else on
     /// one, cut to so many columns.
-    pub fn lines(&self, zone: &TimeZone, columns: usize) -> String {
+    pub fn format_lines(&self, zone: &TimeZone, columns: usize) -> String {
         if !self.is_words() {
             return truncate_str(&self.line(zone), columns, "…").into_owned();
         }
@@ -119,7 +119,15 @@ impl Happening {
 
     /// Returns true for words and thoughts, which are shown in full on lines of their own.
     fn is_words(&self) -> bool {
-        matches!(self.kind, Kind::Heard | Kind::Said | Kind::Thought | Kind::Failed | Kind::Joined | Kind::Asked)
+        matches!(
+            self.kind,
+            HappeningKind::Heard
+                | HappeningKind::Said
+                | HappeningKind::Thought
+                | HappeningKind::Failed
+                | HappeningKind::Joined
+                | HappeningKind::Asked
+        )
     }
 
     /// On one line.
@@ -130,16 +138,16 @@ impl Happening {
     fn head(&self, zone: &TimeZone) -> String {
         let time = self.ts.to_zoned(zone.clone()).strftime("%H:%M:%S");
         let verb = match self.kind {
-            Kind::Heard | Kind::Said => "",
-            Kind::Thought => " thinks",
-            Kind::Called => " calls",
-            Kind::Failed => " failed",
-            Kind::Joined => " joins",
-            Kind::Result => " ended",
-            Kind::Asked => " asks",
-            Kind::Process | Kind::Progress => "",
-            Kind::Thread | Kind::Chain | Kind::Task => "",
-            Kind::Remembered => " remembers",
+            HappeningKind::Heard | HappeningKind::Said => "",
+            HappeningKind::Thought => " thinks",
+            HappeningKind::Called => " calls",
+            HappeningKind::Failed => " failed",
+            HappeningKind::Joined => " joins",
+            HappeningKind::Result => " ended",
+            HappeningKind::Asked => " asks",
+            HappeningKind::Process | HappeningKind::Progress => "",
+            HappeningKind::Thread | HappeningKind::Chain | HappeningKind::Task => "",
+            HappeningKind::Remembered => " remembers",
         };
         let who = format!("{}{verb}", self.who);
         format!("{time}  {who:<16}  ")
@@ -148,59 +156,71 @@ impl Happening {
 
 /// Returns the kind, the source and the text of an event; `None` if another event says the same, or if the event is for
 /// others.
-fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
+fn classify_event<'e>(event: &'e EventJson, agent: &'e str) -> Option<(HappeningKind, &'e str, String)> {
     let payload = &event.payload;
     let text = event.text().to_owned();
     let (user, tool) = (field(payload, "user"), field(payload, "tool"));
     Some(match Type::parse(&event.type_name)? {
-        Type::AgentMessage => (Kind::Heard, user, text),
-        Type::AgentImported => (Kind::Heard, user, text),
-        Type::AgentChoice => (Kind::Heard, user, format!("chose {}", field(payload, "option"))),
-        Type::AgentApproval => (Kind::Heard, user, verdict(payload)),
-        Type::AgentCommand => (Kind::Heard, user, command(payload)),
-        Type::AgentForgotten => (Kind::Thread, "forgotten", text),
-        Type::AgentRequest | Type::AgentAnswer => (Kind::Heard, field(payload, "from"), text),
-        Type::AgentAnswered => (Kind::Task, "answer", text),
-        Type::AgentBriefed => (Kind::Thread, "briefing", text),
-        Type::TeamChanged => (Kind::Task, "team", text),
-        Type::AgentThought => (Kind::Thought, of_module(payload, agent), text),
+        Type::AgentMessage => (HappeningKind::Heard, user, text),
+        Type::AgentImported => (HappeningKind::Heard, user, text),
+        Type::AgentChoice => (HappeningKind::Heard, user, format!("chose {}", field(payload, "option"))),
+        Type::AgentApproval => (HappeningKind::Heard, user, verdict(payload)),
+        Type::AgentCommand => (HappeningKind::Heard, user, command(payload)),
+        Type::AgentForgotten => (HappeningKind::Thread, "forgotten", text),
+        Type::AgentRequest | Type::AgentAnswer => (HappeningKind::Heard, field(payload, "from"), text),
+        Type::AgentAnswered => (HappeningKind::Task, "answer", text),
+        Type::AgentBriefed => (HappeningKind::Thread, "briefing", text),
+        Type::TeamChanged => (HappeningKind::Task, "team", text),
+        Type::AgentThought => (HappeningKind::Thought, thinking_module(payload, agent), text),
         Type::SubmoduleFailed => (
-            Kind::Failed,
+            HappeningKind::Failed,
             field(payload, "module"),
             format!("{}: {}", field(payload, "kind"), field(payload, "message")),
         ),
-        Type::SubmoduleAsked => (Kind::Asked, agent, text),
-        Type::SubmoduleChanged | Type::AgentBroadcast => (Kind::Thread, "submodules", text),
-        Type::AgentGoal => (Kind::Thought, agent, format!("the goal: {text}")),
-        Type::AgentReflected => (Kind::Thought, agent, format!("a review: {text}")),
-        Type::AgentFailed => (Kind::Failed, agent, text),
-        Type::AgentJoined => (Kind::Joined, agent, joined(payload)),
-        Type::AgentAction => (action(payload)?, agent, text),
+        Type::SubmoduleAsked => (HappeningKind::Asked, agent, text),
+        Type::SubmoduleChanged | Type::AgentBroadcast => (HappeningKind::Thread, "submodules", text),
+        Type::AgentGoal => (HappeningKind::Thought, agent, format!("the goal: {text}")),
+        Type::AgentReflected => (HappeningKind::Thought, agent, format!("a review: {text}")),
+        Type::AgentFailed => (HappeningKind::Failed, agent, text),
+        Type::AgentJoined => (HappeningKind::Joined, agent, describe_join(payload)),
+        Type::AgentAction => (action_kind(payload)?, agent, text),
         Type::ToolResult if payload.get("late").is_some() => {
-            (Kind::Result, tool, format!("a late answer settles what was in doubt: {text}"))
+            (HappeningKind::Result, tool, format!("a late answer settles what was in doubt: {text}"))
         }
-        Type::ToolResult => (Kind::Result, tool, text),
-        Type::ToolProgress => (Kind::Progress, tool, progress(payload)),
-        Type::ProcessProgress => (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload))),
-        Type::ProcessSpawned => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
-        Type::ProcessCanceled => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
-        Type::ProcessExited => (Kind::Process, "process", format!("{} {text}", process(payload))),
-        Type::ThreadSuggested | Type::ApprovalRequested => (Kind::Asked, agent, text),
-        Type::ThreadMatched | Type::ThreadArchived | Type::ThreadCompleted => (Kind::Thread, "thread", text),
-        Type::ThreadCreated => {
-            (Kind::Thread, "thread", format!("{} begun {text}", thread(payload)).trim_end().to_owned())
+        Type::ToolResult => (HappeningKind::Result, tool, text),
+        Type::ToolProgress => (HappeningKind::Progress, tool, progress(payload)),
+        Type::ProcessProgress => {
+            (HappeningKind::Progress, "process", format!("{} {}", short_process_id(payload), progress(payload)))
         }
-        Type::ThreadCompacted => (Kind::Thread, "thread", format!("{} compacted: {text}", thread(payload))),
-        Type::ThreadSummarized => (Kind::Thread, "thread", format!("{} summarized: {text}", thread(payload))),
-        Type::MemoryAppended | Type::StateWritten | Type::StateDeleted => (Kind::Remembered, agent, text),
-        Type::TaskScheduled => (Kind::Task, "task", format!("made: {text}")),
-        Type::TaskFired => (Kind::Task, "task", format!("fired: {text}")),
-        Type::TaskChanged | Type::TaskStarted | Type::TaskEnded => (Kind::Task, "task", text),
-        Type::TaskTriggered => (Kind::Task, "hook", text),
-        Type::EmailReceived => (Kind::Task, "email", text),
-        Type::ChainStarted => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
-        Type::ChainStepEnded => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
-        Type::ChainEnded => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
+        Type::ProcessSpawned => {
+            (HappeningKind::Process, "process", format!("{} runs {text}", short_process_id(payload)))
+        }
+        Type::ProcessCanceled => {
+            (HappeningKind::Process, "process", format!("{} was asked to end", short_process_id(payload)))
+        }
+        Type::ProcessExited => (HappeningKind::Process, "process", format!("{} {text}", short_process_id(payload))),
+        Type::ThreadSuggested | Type::ApprovalRequested => (HappeningKind::Asked, agent, text),
+        Type::ThreadMatched | Type::ThreadArchived | Type::ThreadCompleted => (HappeningKind::Thread, "thread", text),
+        Type::ThreadCreated => (
+            HappeningKind::Thread,
+            "thread",
+            format!("{} begun {text}", short_thread_id(payload)).trim_end().to_owned(),
+        ),
+        Type::ThreadCompacted => {
+            (HappeningKind::Thread, "thread", format!("{} compacted: {text}", short_thread_id(payload)))
+        }
+        Type::ThreadSummarized => {
+            (HappeningKind::Thread, "thread", format!("{} summarized: {text}", short_thread_id(payload)))
+        }
+        Type::MemoryAppended | Type::StateWritten | Type::StateDeleted => (HappeningKind::Remembered, agent, text),
+        Type::TaskScheduled => (HappeningKind::Task, "task", format!("made: {text}")),
+        Type::TaskFired => (HappeningKind::Task, "task", format!("fired: {text}")),
+        Type::TaskChanged | Type::TaskStarted | Type::TaskEnded => (HappeningKind::Task, "task", text),
+        Type::TaskTriggered => (HappeningKind::Task, "hook", text),
+        Type::EmailReceived => (HappeningKind::Task, "email", text),
+        Type::ChainStarted => (HappeningKind::Chain, "chain", format!("{} runs {text}", short_chain_id(payload))),
+        Type::ChainStepEnded => (HappeningKind::Chain, "chain", format!("{} {text}", short_chain_id(payload))),
+        Type::ChainEnded => (HappeningKind::Chain, "chain", format!("{} is over: {text}", short_chain_id(payload))),
         Type::UserMessage | Type::UserChoice | Type::UserApproval | Type::UserCommand => return None,
         Type::UserForget | Type::UserForgotten => return None,
         Type::UserMessageUndelivered | Type::UserSwitched | Type::AgentDefined | Type::AgentDecision => return None,
@@ -213,53 +233,53 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
 }
 
 /// Returns the module that thinks, or the agent itself if the event names no module.
-fn of_module<'e>(payload: &'e Value, agent: &'e str) -> &'e str {
+fn thinking_module<'e>(payload: &'e Value, agent: &'e str) -> &'e str {
     let module = field(payload, "module");
     if module.is_empty() { agent } else { module }
 }
 
-fn action(payload: &Value) -> Option<Kind> {
+fn action_kind(payload: &Value) -> Option<HappeningKind> {
     match field(payload, "type") {
-        "say" => Some(Kind::Said),
-        "tool_call" | "ask" => Some(Kind::Called),
+        "say" => Some(HappeningKind::Said),
+        "tool_call" | "ask" => Some(HappeningKind::Called),
         _ => None,
     }
 }
 
-fn joined(payload: &Value) -> String {
+fn describe_join(payload: &Value) -> String {
     let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
     format!("message {one} is answered together with {other}")
 }
 
-fn thread(payload: &Value) -> String {
-    short(field(payload, "thread_id"))
+fn short_thread_id(payload: &Value) -> String {
+    short_id(field(payload, "thread_id"))
 }
 
 fn verdict(payload: &Value) -> String {
     let note = field(payload, "note");
     let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
-    format!("says of action {}: {}{note}", short(field(payload, "action_id")), field(payload, "verdict"))
+    format!("says of action {}: {}{note}", short_id(field(payload, "action_id")), field(payload, "verdict"))
 }
 
 fn command(payload: &Value) -> String {
     let named = ["action", "process", "chain", "task", "thread"].into_iter().find_map(|what| {
         let id = field(payload, &format!("{what}_id"));
-        (!id.is_empty()).then(|| format!("{what} {}", short(id)))
+        (!id.is_empty()).then(|| format!("{what} {}", short_id(id)))
     });
     let submodule = payload.pointer("/submodule/name").and_then(Value::as_str).map(|name| format!("submodule {name}"));
     format!("orders: {} {}", field(payload, "command"), named.or(submodule).unwrap_or_default())
 }
 
-fn chain(payload: &Value) -> String {
-    short(field(payload, "chain_id"))
+fn short_chain_id(payload: &Value) -> String {
+    short_id(field(payload, "chain_id"))
 }
 
-fn process(payload: &Value) -> String {
-    short(field(payload, "process_id"))
+fn short_process_id(payload: &Value) -> String {
+    short_id(field(payload, "process_id"))
 }
 
 fn progress(payload: &Value) -> String {
-    lapse::progress(payload.get("fraction").and_then(Value::as_f64), field(payload, "message"))
+    durations::format_progress(payload.get("fraction").and_then(Value::as_f64), field(payload, "message"))
 }
 
 /// A text of a payload; empty if it says none.
@@ -273,7 +293,7 @@ pub(super) fn id(payload: &Value, name: &str) -> Option<Uuid> {
 }
 
 /// The first digits of an id.
-pub fn short(id: &str) -> String {
+pub fn short_id(id: &str) -> String {
     id.chars().take(DIGITS).collect()
 }
 
@@ -285,7 +305,7 @@ mod tests {
     use super::{super::picture::tests::event, *};
 
     fn line(type_name: &str, payload: Value) -> Option<String> {
-        Happening::of(&event(7, 1, type_name, payload), "bob").map(|happening| happening.line(&TimeZone::UTC))
+        Happening::from_event(&event(7, 1, type_name, payload), "bob").map(|happening| happening.line(&TimeZone::UTC))
     }
 
     #[test]
@@ -336,21 +356,22 @@ mod tests {
     #[test]
     fn words_of_several_lines_stand_below_each_other() {
         let said = event(7, 1, v1::AgentAction::TYPE, json!({"type": "say", "text": "one\ntwo"}));
-        let lines = Happening::of(&said, "bob").unwrap().lines(&TimeZone::UTC, 60);
+        let lines = Happening::from_event(&said, "bob").unwrap().format_lines(&TimeZone::UTC, 60);
         assert_eq!(lines, "00:00:07  bob               one\n                            two");
         // A program is no words.
         let runs = json!({"process_id": Uuid::nil(), "text": format!("sh -c a\nb {}", "x".repeat(500))});
-        let lines =
-            Happening::of(&event(7, 1, v1::ProcessSpawned::TYPE, runs), "bob").unwrap().lines(&TimeZone::UTC, 60);
+        let lines = Happening::from_event(&event(7, 1, v1::ProcessSpawned::TYPE, runs), "bob")
+            .unwrap()
+            .format_lines(&TimeZone::UTC, 60);
         assert!(lines.contains("runs sh -c a b xxx") && lines.ends_with("x…"), "{lines}");
         assert_eq!(lines.chars().count(), 60);
     }
 
     #[test]
     fn places_are_read_as_they_are_shown() {
-        assert_eq!("17.2".parse(), Ok(Place { sequence: 17, position: 2 }));
-        assert!("17".parse::<Place>().unwrap() > "17.2".parse().unwrap());
-        assert!("17".parse::<Place>().unwrap() < "18.0".parse().unwrap());
-        assert!("x".parse::<Place>().is_err() && "1.x".parse::<Place>().is_err());
+        assert_eq!("17.2".parse(), Ok(EventPosition { sequence: 17, position: 2 }));
+        assert!("17".parse::<EventPosition>().unwrap() > "17.2".parse().unwrap());
+        assert!("17".parse::<EventPosition>().unwrap() < "18.0".parse().unwrap());
+        assert!("x".parse::<EventPosition>().is_err() && "1.x".parse::<EventPosition>().is_err());
     }
 }

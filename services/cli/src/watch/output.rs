@@ -18,35 +18,35 @@ const GAP: &str = "…";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum OutputStream {
     Stdout,
     Stderr,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
-    pub stream: Stream,
+pub struct OutputLine {
+    pub stream: OutputStream,
     pub text: String,
 }
 
 /// The last lines of a process's output, and the lines it has not finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct ProcessOutput {
     /// The piece that comes next; none as long as none has come.
     next: Option<u64>,
-    lines: VecDeque<Line>,
+    lines: VecDeque<OutputLine>,
     stdout: String,
     stderr: String,
 }
 
-impl Output {
+impl ProcessOutput {
     /// Returns true once a live piece has arrived.
     pub fn is_live(&self) -> bool {
         self.next.is_some()
     }
 
     /// Takes in a live piece, and returns the lines that it finished. One that was told before changes nothing.
-    pub fn piece(&mut self, sequence: u64, stream: Stream, text: &str) -> Vec<Line> {
+    pub fn push_piece(&mut self, sequence: u64, stream: OutputStream, text: &str) -> Vec<OutputLine> {
         let expected = self.next.unwrap_or(sequence);
         if sequence < expected {
             return Vec::new();
@@ -57,67 +57,69 @@ impl Output {
             None => self.lines.clear(),
             Some(next) if sequence > next => {
                 finished.extend(self.finish());
-                finished.push(Line { stream, text: GAP.to_owned() });
+                finished.push(OutputLine { stream, text: GAP.to_owned() });
             }
             Some(_) => {}
         }
         self.next = Some(sequence.saturating_add(1));
-        let unfinished = self.unfinished(stream);
+        let unfinished = self.unfinished_line(stream);
         unfinished.push_str(text);
         while let Some((line, rest)) = unfinished.split_once('\n') {
-            let line = Line { stream, text: clean(line) };
+            let line = OutputLine { stream, text: clean(line) };
             *unfinished = rest.to_owned();
             finished.push(line);
         }
         if unfinished.len() > UNFINISHED {
-            finished.push(Line { stream, text: clean(&mem::take(unfinished)) });
+            finished.push(OutputLine { stream, text: clean(&mem::take(unfinished)) });
         }
-        finished.iter().cloned().for_each(|line| self.keep(line));
+        finished.iter().cloned().for_each(|line| self.push_line(line));
         finished
     }
 
     /// Replaces the lines with a reported tail of the output; ignored after the first live piece, which says more.
-    pub fn told(&mut self, tail: &str) {
+    pub fn replace_tail(&mut self, tail: &str) {
         if self.next.is_none() {
             self.lines.clear();
-            tail.lines().for_each(|line| self.keep(Line { stream: Stream::Stdout, text: clean(line) }));
+            tail.lines()
+                .for_each(|line| self.push_line(OutputLine { stream: OutputStream::Stdout, text: clean(line) }));
         }
     }
 
     /// The end of what it wrote, now that it has ended. Returns the lines that were shown to nobody yet.
-    pub fn end(&mut self, stdout: &str, stderr: &str) -> Vec<Line> {
+    pub fn end(&mut self, stdout: &str, stderr: &str) -> Vec<OutputLine> {
         let rest = self.finish();
         self.lines.clear();
-        for (stream, tail) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
+        for (stream, tail) in [(OutputStream::Stdout, stdout), (OutputStream::Stderr, stderr)] {
             let lines: Vec<&str> = tail.lines().collect();
             let newest = lines.iter().rev().take(LINES / 2).rev();
-            newest.for_each(|line| self.keep(Line { stream, text: clean(line) }));
+            newest.for_each(|line| self.push_line(OutputLine { stream, text: clean(line) }));
         }
         rest
     }
 
     /// The last lines, those included whose end has not come.
-    pub fn lines(&self) -> Vec<Line> {
-        let unfinished = [(Stream::Stdout, &self.stdout), (Stream::Stderr, &self.stderr)];
+    pub fn lines(&self) -> Vec<OutputLine> {
+        let unfinished = [(OutputStream::Stdout, &self.stdout), (OutputStream::Stderr, &self.stderr)];
         let unfinished = unfinished.into_iter().filter(|(_, text)| !text.is_empty());
-        let unfinished = unfinished.map(|(stream, text)| Line { stream, text: clean(text) });
+        let unfinished = unfinished.map(|(stream, text)| OutputLine { stream, text: clean(text) });
         self.lines.iter().cloned().chain(unfinished).collect()
     }
 
-    fn finish(&mut self) -> Vec<Line> {
-        let unfinished = [(Stream::Stdout, mem::take(&mut self.stdout)), (Stream::Stderr, mem::take(&mut self.stderr))];
+    fn finish(&mut self) -> Vec<OutputLine> {
+        let unfinished =
+            [(OutputStream::Stdout, mem::take(&mut self.stdout)), (OutputStream::Stderr, mem::take(&mut self.stderr))];
         let unfinished = unfinished.into_iter().filter(|(_, text)| !text.is_empty());
-        unfinished.map(|(stream, text)| Line { stream, text: clean(&text) }).collect()
+        unfinished.map(|(stream, text)| OutputLine { stream, text: clean(&text) }).collect()
     }
 
-    fn unfinished(&mut self, stream: Stream) -> &mut String {
+    fn unfinished_line(&mut self, stream: OutputStream) -> &mut String {
         match stream {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
         }
     }
 
-    fn keep(&mut self, line: Line) {
+    fn push_line(&mut self, line: OutputLine) {
         if self.lines.len() == LINES {
             self.lines.pop_front();
         }
@@ -125,17 +127,17 @@ impl Output {
     }
 }
 
-impl Serialize for Output {
+impl Serialize for ProcessOutput {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.lines().serialize(serializer)
     }
 }
 
 /// A line of output, with a mark that tells which stream it is from.
-pub fn marked(line: &Line) -> String {
+pub fn format_output_line(line: &OutputLine) -> String {
     match line.stream {
-        Stream::Stdout => format!("| {}", line.text),
-        Stream::Stderr => format!("! {}", line.text),
+        OutputStream::Stdout => format!("| {}", line.text),
+        OutputStream::Stderr => format!("! {}", line.text),
     }
 }
 
@@ -150,42 +152,44 @@ fn clean(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        Stream::{Stderr, Stdout},
+        OutputStream::{Stderr, Stdout},
         *,
     };
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[OutputLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
     #[test]
     fn pieces_become_lines_of_their_stream() {
-        let mut output = Output::default();
-        assert_eq!(texts(&output.piece(0, Stdout, "one\ntw")), ["one"]);
-        assert_eq!(output.piece(1, Stderr, "oh\n"), [Line { stream: Stderr, text: "oh".into() }]);
+        let mut output = ProcessOutput::default();
+        assert_eq!(texts(&output.push_piece(0, Stdout, "one\ntw")), ["one"]);
+        assert_eq!(output.push_piece(1, Stderr, "oh\n"), [OutputLine { stream: Stderr, text: "oh".into() }]);
         assert_eq!(texts(&output.lines()), ["one", "oh", "tw"]);
-        assert_eq!(texts(&output.piece(2, Stdout, "o\n")), ["two"]);
+        assert_eq!(texts(&output.push_piece(2, Stdout, "o\n")), ["two"]);
         assert_eq!(texts(&output.lines()), ["one", "oh", "two"]);
     }
 
     #[test]
     fn pieces_told_again_change_nothing_and_lost_ones_leave_a_gap() {
-        let mut output = Output::default();
-        output.piece(3, Stdout, "three\n");
-        output.piece(4, Stdout, "four\n");
+        let mut output = ProcessOutput::default();
+        output.push_piece(3, Stdout, "three\n");
+        output.push_piece(4, Stdout, "four\n");
         let before = output.clone();
-        assert!(output.piece(3, Stdout, "three\n").is_empty() && output.piece(4, Stdout, "four\n").is_empty());
+        assert!(
+            output.push_piece(3, Stdout, "three\n").is_empty() && output.push_piece(4, Stdout, "four\n").is_empty()
+        );
         assert_eq!(output, before);
-        assert_eq!(texts(&output.piece(9, Stdout, "nine\n")), ["…", "nine"]);
+        assert_eq!(texts(&output.push_piece(9, Stdout, "nine\n")), ["…", "nine"]);
     }
 
     #[test]
     fn live_pieces_say_more_than_a_tail_and_the_end_more_than_both() {
-        let mut output = Output::default();
-        output.told("early\nlater\n");
+        let mut output = ProcessOutput::default();
+        output.replace_tail("early\nlater\n");
         assert_eq!(texts(&output.lines()), ["early", "later"]);
-        output.piece(7, Stdout, "live\nun");
-        output.told("early\nlater\nlive\n");
+        output.push_piece(7, Stdout, "live\nun");
+        output.replace_tail("early\nlater\nlive\n");
         assert_eq!(texts(&output.lines()), ["live", "un"]);
         assert_eq!(texts(&output.end("live\nunfinished", "oh")), ["un"]);
         assert_eq!(texts(&output.lines()), ["live", "unfinished", "oh"]);
@@ -193,10 +197,10 @@ mod tests {
 
     #[test]
     fn neither_many_lines_nor_one_endless_line_are_kept_whole() {
-        let mut output = Output::default();
-        output.piece(0, Stdout, &"line\n".repeat(100));
+        let mut output = ProcessOutput::default();
+        output.push_piece(0, Stdout, &"line\n".repeat(100));
         assert_eq!(output.lines().len(), LINES);
-        let endless = output.piece(1, Stderr, &"x".repeat(10_000));
+        let endless = output.push_piece(1, Stderr, &"x".repeat(10_000));
         assert_eq!(endless[0].text.len(), COLUMNS);
         output.end(&"a\n".repeat(100), &"b\n".repeat(100));
         assert_eq!(output.lines().iter().filter(|line| line.stream == Stderr).count(), LINES / 2);

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use super::{
     action::Action,
-    happening::{Happening, Kind, Place, field, id},
-    output::{Output, Stream},
-    process::{Process, Written},
+    happening::{EventPosition, Happening, HappeningKind, field, id},
+    output::{OutputStream, ProcessOutput},
+    process::{AgentProcess, ProcessLine},
 };
 
 /// Lines kept of what was said, and as many of each other kind.
@@ -37,7 +37,7 @@ const WRITING: usize = 4_000;
 pub struct Picture {
     pub agent: String,
     /// The last event taken in.
-    pub place: Place,
+    pub place: EventPosition,
     /// The latest words of users and the agent, oldest first.
     pub conversation: VecDeque<Happening>,
     /// The agent's latest thoughts, calls and failures, and the changes to its threads, chains, tasks and memory.
@@ -47,32 +47,32 @@ pub struct Picture {
     /// In flight, or in doubt and not resolved; in the order they were asked for.
     pub actions: VecDeque<Action>,
     /// Running, in the order they began.
-    pub processes: Vec<Process>,
+    pub processes: Vec<AgentProcess>,
     /// The last that ended.
-    pub ended: VecDeque<Process>,
+    pub ended: VecDeque<AgentProcess>,
     /// The end of the answer that a model is writing, which is worth nothing once the decision is there.
     #[serde(skip)]
     pub writing: String,
     #[serde(skip)]
-    early: VecDeque<(Uuid, Output)>,
+    early: VecDeque<(Uuid, ProcessOutput)>,
     #[serde(skip)]
-    remembered: Remembered,
+    remembered: RecentEventIds,
 }
 
 /// The additions that one event or live message makes to a picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    pub written: Vec<Written>,
+    pub written: Vec<ProcessLine>,
     pub happening: Option<Happening>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Remembered {
+struct RecentEventIds {
     order: VecDeque<Uuid>,
     ids: HashSet<Uuid>,
 }
 
-impl Remembered {
+impl RecentEventIds {
     /// False if it is known already.
     fn insert(&mut self, id: Uuid) -> bool {
         if !self.ids.insert(id) {
@@ -92,7 +92,7 @@ impl Picture {
     pub fn new(agent: &str) -> Self {
         Self {
             agent: agent.to_owned(),
-            place: Place::default(),
+            place: EventPosition::default(),
             conversation: VecDeque::new(),
             decisions: VecDeque::new(),
             outcomes: VecDeque::new(),
@@ -101,13 +101,13 @@ impl Picture {
             ended: VecDeque::new(),
             writing: String::new(),
             early: VecDeque::new(),
-            remembered: Remembered::default(),
+            remembered: RecentEventIds::default(),
         }
     }
 
     /// Takes in an event of the agent; they are to be told in the order of the log.
-    pub fn take(&mut self, event: &EventJson) -> News {
-        let place = Place::of(event);
+    pub fn apply_event(&mut self, event: &EventJson) -> News {
+        let place = EventPosition::from_event(event);
         if place <= self.place {
             return News::default();
         }
@@ -116,7 +116,7 @@ impl Picture {
             return News::default();
         }
         let written = self.change(event);
-        let happening = Happening::of(event, &self.agent);
+        let happening = Happening::from_event(event, &self.agent);
         if let Some(happening) = happening.clone() {
             self.shelve(happening);
         }
@@ -124,11 +124,11 @@ impl Picture {
     }
 
     /// Takes in what is said live, under the name that the gateway gives it.
-    pub fn hear(&mut self, name: &str, data: &Value) -> News {
+    pub fn apply_live(&mut self, name: &str, data: &Value) -> News {
         match name {
-            "output" => News { written: self.wrote(data).unwrap_or_default(), happening: None },
+            "output" => News { written: self.apply_output(data).unwrap_or_default(), happening: None },
             "token" => {
-                self.write(data);
+                self.append_token(data);
                 News::default()
             }
             _ => News::default(),
@@ -145,42 +145,46 @@ impl Picture {
 
     fn shelve(&mut self, happening: Happening) {
         let shelf = match happening.kind {
-            Kind::Heard | Kind::Said | Kind::Asked => &mut self.conversation,
-            Kind::Thought | Kind::Called | Kind::Failed | Kind::Joined => &mut self.decisions,
-            Kind::Thread | Kind::Chain | Kind::Task | Kind::Remembered => &mut self.decisions,
-            Kind::Result | Kind::Process => &mut self.outcomes,
-            Kind::Progress => return,
+            HappeningKind::Heard | HappeningKind::Said | HappeningKind::Asked => &mut self.conversation,
+            HappeningKind::Thought | HappeningKind::Called | HappeningKind::Failed | HappeningKind::Joined => {
+                &mut self.decisions
+            }
+            HappeningKind::Thread | HappeningKind::Chain | HappeningKind::Task | HappeningKind::Remembered => {
+                &mut self.decisions
+            }
+            HappeningKind::Result | HappeningKind::Process => &mut self.outcomes,
+            HappeningKind::Progress => return,
         };
         push(shelf, happening, LINES);
     }
 
-    fn change(&mut self, event: &EventJson) -> Vec<Written> {
+    fn change(&mut self, event: &EventJson) -> Vec<ProcessLine> {
         let payload = &event.payload;
         match event.type_name.as_str() {
-            v1::AgentAction::TYPE => self.acted(event),
+            v1::AgentAction::TYPE => self.apply_action(event),
             v1::AgentFailed::TYPE => self.writing.clear(),
-            v1::AgentApproval::TYPE => self.resolved(payload),
+            v1::AgentApproval::TYPE => self.apply_verdict(payload),
             v1::ToolInvoke::TYPE => {
-                self.with_action(payload, |action| action.begun = true);
+                self.update_action(payload, |action| action.begun = true);
             }
-            v1::ToolProgress::TYPE => self.with_action(payload, |action| action.advance(payload)),
-            v1::ToolResult::TYPE => self.result(payload),
-            v1::ProcessSpawned::TYPE => self.spawned(event),
+            v1::ToolProgress::TYPE => self.update_action(payload, |action| action.advance(payload)),
+            v1::ToolResult::TYPE => self.apply_tool_result(payload),
+            v1::ProcessSpawned::TYPE => self.start_process(event),
             v1::ProcessProgress::TYPE => {
-                self.with_action(payload, |action| action.advance(payload));
-                self.with_process(payload, |process| process.advance(payload));
+                self.update_action(payload, |action| action.advance(payload));
+                self.update_process(payload, |process| process.advance(payload));
             }
             v1::ProcessCanceled::TYPE => {
-                self.with_action(payload, |action| action.cancel_requested = true);
-                self.with_process(payload, |process| process.cancel_requested = true);
+                self.update_action(payload, |action| action.cancel_requested = true);
+                self.update_process(payload, |process| process.cancel_requested = true);
             }
-            v1::ProcessExited::TYPE => return self.exited(event).unwrap_or_default(),
+            v1::ProcessExited::TYPE => return self.end_process(event).unwrap_or_default(),
             _ => {}
         }
         Vec::new()
     }
 
-    fn acted(&mut self, event: &EventJson) {
+    fn apply_action(&mut self, event: &EventJson) {
         self.writing.clear();
         let payload = &event.payload;
         if field(payload, "type") != "tool_call" {
@@ -189,36 +193,36 @@ impl Picture {
         if matches!(field(payload, "tool"), "action.cancel" | "process.cancel")
             && let Some(arguments) = payload.get("args")
         {
-            self.with_action(arguments, |action| action.cancel_requested = true);
-            self.with_process(arguments, |process| process.cancel_requested = true);
+            self.update_action(arguments, |action| action.cancel_requested = true);
+            self.update_process(arguments, |process| process.cancel_requested = true);
         }
-        push(&mut self.actions, Action::of(event), ACTIONS);
+        push(&mut self.actions, Action::from_event(event), ACTIONS);
     }
 
-    fn resolved(&mut self, payload: &Value) {
+    fn apply_verdict(&mut self, payload: &Value) {
         if matches!(Verdict::from(field(payload, "verdict")), Verdict::Happened | Verdict::DidNotHappen) {
             let action = id(payload, "action_id");
             self.actions.retain(|known| known.in_doubt.is_none() || Some(known.action_id) != action);
         }
     }
 
-    fn result(&mut self, payload: &Value) {
+    fn apply_tool_result(&mut self, payload: &Value) {
         if field(payload, "error") == ToolErrorKind::InDoubt.as_str() {
             let why = field(payload, "message").to_owned();
-            return self.with_action(payload, |action| action.in_doubt = Some(why));
+            return self.update_action(payload, |action| action.in_doubt = Some(why));
         }
         let action = id(payload, "action_id");
         self.actions.retain(|known| Some(known.action_id) != action);
     }
 
-    fn spawned(&mut self, event: &EventJson) {
-        let Some(mut process) = Process::of(event) else { return };
+    fn start_process(&mut self, event: &EventJson) {
+        let Some(mut process) = AgentProcess::from_event(event) else { return };
         if let Some(place) = self.early.iter().position(|(id, _)| *id == process.process_id)
             && let Some((_, output)) = self.early.remove(place)
         {
             process.output = output;
         }
-        self.with_action(&event.payload, |action| {
+        self.update_action(&event.payload, |action| {
             action.process_id = Some(process.process_id);
             // It may have been asked to end before it began.
             process.cancel_requested = action.cancel_requested;
@@ -227,17 +231,18 @@ impl Picture {
     }
 
     /// Takes the process off those that run; one that was never run was not among them.
-    fn exited(&mut self, event: &EventJson) -> Option<Vec<Written>> {
+    fn end_process(&mut self, event: &EventJson) -> Option<Vec<ProcessLine>> {
         let payload = &event.payload;
         let process_id = id(payload, "process_id")?;
         let running = self.processes.iter().position(|process| process.process_id == process_id);
-        let mut process = running.map(|place| self.processes.remove(place)).or_else(|| Process::of(event))?;
+        let mut process =
+            running.map(|place| self.processes.remove(place)).or_else(|| AgentProcess::from_event(event))?;
         let rest = process.end(event);
         push(&mut self.ended, process, ENDED);
-        Some(rest.into_iter().map(|line| Written { process_id, line }).collect())
+        Some(rest.into_iter().map(|line| ProcessLine { process_id, line }).collect())
     }
 
-    fn wrote(&mut self, data: &Value) -> Option<Vec<Written>> {
+    fn apply_output(&mut self, data: &Value) -> Option<Vec<ProcessLine>> {
         let process_id = id(data, "process_id")?;
         if self.ended.iter().any(|process| process.process_id == process_id) {
             return None;
@@ -248,22 +253,22 @@ impl Picture {
             Some(number) => number.as_u64()?,
             None => 0,
         };
-        let stream = if field(data, "stream") == "stderr" { Stream::Stderr } else { Stream::Stdout };
-        let lines = self.output_of(process_id)?.piece(sequence, stream, field(data, "text"));
-        Some(lines.into_iter().map(|line| Written { process_id, line }).collect())
+        let stream = if field(data, "stream") == "stderr" { OutputStream::Stderr } else { OutputStream::Stdout };
+        let lines = self.output_of(process_id)?.push_piece(sequence, stream, field(data, "text"));
+        Some(lines.into_iter().map(|line| ProcessLine { process_id, line }).collect())
     }
 
-    fn output_of(&mut self, process_id: Uuid) -> Option<&mut Output> {
+    fn output_of(&mut self, process_id: Uuid) -> Option<&mut ProcessOutput> {
         if let Some(place) = self.processes.iter().position(|process| process.process_id == process_id) {
             return self.processes.get_mut(place).map(|process| &mut process.output);
         }
         if !self.early.iter().any(|(id, _)| *id == process_id) {
-            push(&mut self.early, (process_id, Output::default()), EARLY);
+            push(&mut self.early, (process_id, ProcessOutput::default()), EARLY);
         }
         self.early.iter_mut().find(|(id, _)| *id == process_id).map(|(_, output)| output)
     }
 
-    fn write(&mut self, data: &Value) {
+    fn append_token(&mut self, data: &Value) {
         if data.get("index").and_then(Value::as_u64).unwrap_or_default() == 0 {
             self.writing.clear();
         }
@@ -274,14 +279,14 @@ impl Picture {
         }
     }
 
-    fn with_action(&mut self, payload: &Value, change: impl FnOnce(&mut Action)) {
+    fn update_action(&mut self, payload: &Value, change: impl FnOnce(&mut Action)) {
         let Some(id) = id(payload, "action_id") else { return };
         if let Some(action) = self.actions.iter_mut().find(|action| action.action_id == id) {
             change(action);
         }
     }
 
-    fn with_process(&mut self, payload: &Value, change: impl FnOnce(&mut Process)) {
+    fn update_process(&mut self, payload: &Value, change: impl FnOnce(&mut AgentProcess)) {
         let Some(id) = id(payload, "process_id") else { return };
         if let Some(process) = self.processes.iter_mut().find(|process| process.process_id == id) {
             change(process);

@@ -9,13 +9,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    happening::{field, id, short},
-    output::{Line, Output, marked},
+    happening::{field, id, short_id},
+    output::{OutputLine, ProcessOutput, format_output_line},
 };
 
 /// A process.
 #[derive(Clone, Debug, Serialize)]
-pub struct Process {
+pub struct AgentProcess {
     pub process_id: Uuid,
     pub action_id: Option<Uuid>,
     pub program: String,
@@ -27,13 +27,13 @@ pub struct Process {
     pub message: String,
     pub cancel_requested: bool,
     /// The last lines.
-    pub output: Output,
-    pub ended: Option<Ended>,
+    pub output: ProcessOutput,
+    pub ended: Option<ProcessEnd>,
 }
 
 /// The end of a process: its outcome, its exit code or signal, and the reason.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ended {
+pub struct ProcessEnd {
     pub at: Timestamp,
     pub outcome: String,
     pub code: Option<i64>,
@@ -43,15 +43,15 @@ pub struct Ended {
 
 /// A line that a process wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Written {
+pub struct ProcessLine {
     pub process_id: Uuid,
     #[serde(flatten)]
-    pub line: Line,
+    pub line: OutputLine,
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for ProcessLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {}", short(&self.process_id.to_string()), marked(&self.line))
+        write!(out, "{} {}", short_id(&self.process_id.to_string()), format_output_line(&self.line))
     }
 }
 
@@ -61,7 +61,7 @@ pub fn program_name(path: &str) -> &str {
 }
 
 /// Describes the end of a process in words, such as `exited with code 3`.
-pub fn how(outcome: &str, code: Option<i64>, signal: Option<i64>, reason: &str) -> String {
+pub fn describe_end(outcome: &str, code: Option<i64>, signal: Option<i64>, reason: &str) -> String {
     match (code, signal) {
         (Some(code), _) => format!("{outcome} with code {code}"),
         (None, Some(signal)) => format!("{outcome} by signal {signal}"),
@@ -70,9 +70,9 @@ pub fn how(outcome: &str, code: Option<i64>, signal: Option<i64>, reason: &str) 
     }
 }
 
-impl Process {
+impl AgentProcess {
     /// A process as the first event about it tells.
-    pub(super) fn of(event: &EventJson) -> Option<Self> {
+    pub(super) fn from_event(event: &EventJson) -> Option<Self> {
         let payload = &event.payload;
         let arguments = payload.get("arguments").and_then(Value::as_array);
         let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
@@ -87,7 +87,7 @@ impl Process {
             fraction: None,
             message: String::new(),
             cancel_requested: false,
-            output: Output::default(),
+            output: ProcessOutput::default(),
             ended: None,
         })
     }
@@ -96,14 +96,14 @@ impl Process {
     pub(super) fn advance(&mut self, payload: &Value) {
         self.fraction = payload.get("fraction").and_then(Value::as_f64);
         self.message = field(payload, "message").to_owned();
-        self.output.told(field(payload, "tail"));
+        self.output.replace_tail(field(payload, "tail"));
     }
 
     /// Takes in how it ended, and returns the lines that were shown to nobody yet.
-    pub(super) fn end(&mut self, event: &EventJson) -> Vec<Line> {
+    pub(super) fn end(&mut self, event: &EventJson) -> Vec<OutputLine> {
         let payload = &event.payload;
         let number = |name| payload.get(name).and_then(Value::as_i64);
-        self.ended = Some(Ended {
+        self.ended = Some(ProcessEnd {
             at: event.ts,
             outcome: field(payload, "outcome").to_owned(),
             code: number("code"),

@@ -8,8 +8,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
 use super::{
-    doing::{Doing, doing},
     happening::Happening,
+    in_flight::{InFlightItem, in_flight_items},
     picture::Picture,
 };
 use crate::event_lines::in_one_line;
@@ -39,16 +39,16 @@ impl Layout {
         Self { width, title: (width * 3 / 8).clamp(16, 44), bar: (width / 6).clamp(8, 20) }
     }
 
-    fn measured(self) -> String {
+    fn bar_template(self) -> String {
         format!("{{prefix:{}}} {{bar:{}}} {{percent:>3}}% {{elapsed:>4}}  {{msg}}", self.title, self.bar)
     }
 
-    fn unmeasured(self) -> String {
+    fn spinner_template(self) -> String {
         format!("{{prefix:{}}} {{spinner}} {{elapsed:>4}}  {{msg}}", self.title)
     }
 
     /// Columns left for what it says.
-    fn message(self) -> usize {
+    fn message_width(self) -> usize {
         self.width.saturating_sub(self.title + self.bar + REST).max(8)
     }
 }
@@ -70,13 +70,13 @@ impl Screen {
     }
 
     /// Writes what happened above the bars.
-    pub fn happened(&self, happening: &Happening) -> io::Result<()> {
-        self.all.println(happening.lines(&TimeZone::system(), self.layout.width))
+    pub fn print_happening(&self, happening: &Happening) -> io::Result<()> {
+        self.all.println(happening.format_lines(&TimeZone::system(), self.layout.width))
     }
 
     /// Makes the bars show what is in flight.
     pub fn show(&mut self, picture: &Picture, now: Timestamp) {
-        let doing = doing(picture, LINES);
+        let doing = in_flight_items(picture, LINES);
         self.shown.retain(|id, bar| {
             let stays = doing.iter().take(BARS).any(|doing| doing.id == *id);
             if !stays {
@@ -86,13 +86,13 @@ impl Screen {
             stays
         });
         for doing in doing.iter().take(BARS) {
-            let bar = self.shown.entry(doing.id).or_insert_with(|| begin(&self.all, &self.foot, doing, now));
+            let bar = self.shown.entry(doing.id).or_insert_with(|| add_bar(&self.all, &self.foot, doing, now));
             update(bar, doing, self.layout);
         }
         let more = doing.len().saturating_sub(BARS);
         let more = if more == 0 { String::new() } else { format!("and {more} more in flight; see kairo actions") };
         let writing = in_one_line(&picture.writing);
-        let foot = [more, end_of(&writing, self.layout.width.saturating_sub(4)).to_owned()]
+        let foot = [more, fitting_end(&writing, self.layout.width.saturating_sub(4)).to_owned()]
             .into_iter()
             .filter(|line| !line.is_empty())
             .collect::<Vec<_>>()
@@ -101,25 +101,25 @@ impl Screen {
     }
 }
 
-fn begin(all: &MultiProgress, foot: &ProgressBar, doing: &Doing, now: Timestamp) -> ProgressBar {
+fn add_bar(all: &MultiProgress, foot: &ProgressBar, doing: &InFlightItem, now: Timestamp) -> ProgressBar {
     let age = Duration::try_from(now.duration_since(doing.since)).unwrap_or_default();
     let bar = all.insert_before(foot, ProgressBar::new(STEPS).with_elapsed(age));
     bar.enable_steady_tick(TICK);
     bar
 }
 
-fn update(bar: &ProgressBar, doing: &Doing, layout: Layout) {
+fn update(bar: &ProgressBar, doing: &InFlightItem, layout: Layout) {
     match doing.fraction {
         Some(fraction) => {
-            bar.set_style(style(&layout.measured()));
+            bar.set_style(style(&layout.bar_template()));
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and STEPS")]
             bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }
         // It may have known before.
-        None => bar.set_style(style(&layout.unmeasured())),
+        None => bar.set_style(style(&layout.spinner_template())),
     }
     bar.set_prefix(truncate_str(&doing.title, layout.title, "…").into_owned());
-    let mut message = truncate_str(&doing.note.replace('\n', " "), layout.message(), "…").into_owned();
+    let mut message = truncate_str(&doing.note.replace('\n', " "), layout.message_width(), "…").into_owned();
     for line in &doing.lines {
         message.push_str("\n    ");
         message.push_str(&truncate_str(line, layout.width.saturating_sub(6).max(8), "…"));
@@ -128,7 +128,7 @@ fn update(bar: &ProgressBar, doing: &Doing, layout: Layout) {
 }
 
 /// As much of the end of a text as fits into so many columns.
-fn end_of(text: &str, columns: usize) -> &str {
+fn fitting_end(text: &str, columns: usize) -> &str {
     let ends = text.char_indices().rev().filter_map(|(start, _)| text.get(start..));
     ends.take_while(|end| measure_text_width(end) <= columns).last().unwrap_or_default()
 }
@@ -148,16 +148,16 @@ mod tests {
     #[test]
     fn templates_can_be_read() {
         let layouts = [0, 80, 300].map(Layout::new);
-        let templates = layouts.iter().flat_map(|layout| [layout.measured(), layout.unmeasured()]);
+        let templates = layouts.iter().flat_map(|layout| [layout.bar_template(), layout.spinner_template()]);
         for template in templates.chain(["{msg}".to_owned()]) {
             assert!(ProgressStyle::with_template(&template).is_ok(), "{template}");
         }
-        assert!(Layout::new(80).message() >= 20);
+        assert!(Layout::new(80).message_width() >= 20);
     }
 
     #[test]
     fn of_an_answer_the_end_is_shown_as_far_as_it_fits() {
-        assert_eq!((end_of("one two", 3), end_of("一二三", 5), end_of("", 5)), ("two", "二三", ""));
+        assert_eq!((fitting_end("one two", 3), fitting_end("一二三", 5), fitting_end("", 5)), ("two", "二三", ""));
     }
 
     #[test]
@@ -168,10 +168,10 @@ mod tests {
         let mut picture = Picture::new("bob");
         for number in 1..=14 {
             let spawned = json!({"process_id": id(number), "program": "make"});
-            picture.take(&event(number.into(), 0, v1::ProcessSpawned::TYPE, spawned));
+            picture.apply_event(&event(number.into(), 0, v1::ProcessSpawned::TYPE, spawned));
         }
         let progress = json!({"process_id": id(1), "fraction": 0.5, "message": "half", "tail": "cc a.c\n"});
-        picture.take(&event(20, 0, v1::ProcessProgress::TYPE, progress));
+        picture.apply_event(&event(20, 0, v1::ProcessProgress::TYPE, progress));
         screen.show(&picture, Timestamp::from_second(61).unwrap());
         assert_eq!(screen.shown.len(), BARS);
         assert!(screen.foot.message().starts_with("and 2 more"), "{}", screen.foot.message());
@@ -180,10 +180,15 @@ mod tests {
         assert_eq!(bar.message(), "half\n    | cc a.c");
 
         // That it no longer knows is shown, too.
-        picture.take(&event(21, 0, v1::ProcessProgress::TYPE, json!({"process_id": id(1), "message": "the rest"})));
+        picture.apply_event(&event(
+            21,
+            0,
+            v1::ProcessProgress::TYPE,
+            json!({"process_id": id(1), "message": "the rest"}),
+        ));
         screen.show(&picture, Timestamp::from_second(61).unwrap());
         assert_eq!(screen.shown[&id(1)].message(), "the rest");
-        picture.take(&event(22, 0, v1::ProcessExited::TYPE, json!({"process_id": id(1), "outcome": "exited"})));
+        picture.apply_event(&event(22, 0, v1::ProcessExited::TYPE, json!({"process_id": id(1), "outcome": "exited"})));
         screen.show(&picture, Timestamp::from_second(62).unwrap());
         assert!(!screen.shown.contains_key(&id(1)) && screen.shown.contains_key(&id(13)));
     }

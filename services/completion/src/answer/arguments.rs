@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::wire::{halves, json};
+use crate::wire::{lenient_json, surrogate_halves};
 
 /// Longest text that is mended, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -12,47 +12,47 @@ const DEEPEST: usize = 3;
 const NOTHING: &str = "{}";
 
 /// Reads what a model has written.
-pub fn read(written: &str) -> String {
-    meant(written, DEEPEST).unwrap_or_else(|| halves::whole(written))
+pub fn normalize(written: &str) -> String {
+    parse_meant(written, DEEPEST).unwrap_or_else(|| surrogate_halves::whole(written))
 }
 
-fn meant(written: &str, depth: usize) -> Option<String> {
+fn parse_meant(written: &str, depth: usize) -> Option<String> {
     let text = written.trim();
     if matches!(text, "" | "null" | "None" | "undefined" | "\"\"") {
         return Some(NOTHING.to_owned());
     }
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         // An object stays as the model wrote it.
-        return if value.is_object() { Some(text.to_owned()) } else { encoded(&value, depth) };
+        return if value.is_object() { Some(text.to_owned()) } else { unwrap_encoded(&value, depth) };
     }
     if text.len() > LONGEST {
         return None;
     }
-    let text = without_opening(text);
-    let (value, end) = json::first(text)?;
+    let text = strip_opening(text);
+    let (value, end) = lenient_json::parse_first(text)?;
     let value = match value {
-        Value::Object(_) => text_of(&value),
-        other => encoded(&other, depth)?,
+        Value::Object(_) => to_text(&value),
+        other => unwrap_encoded(&other, depth)?,
     };
-    followed_by(value, text.get(end..)?.trim(), depth)
+    resolve_trailing(value, text.get(end..)?.trim(), depth)
 }
 
 /// The object within a JSON text.
-fn encoded(value: &Value, depth: usize) -> Option<String> {
+fn unwrap_encoded(value: &Value, depth: usize) -> Option<String> {
     match value {
-        Value::String(text) if depth > 0 => meant(text, depth - 1),
+        Value::String(text) if depth > 0 => parse_meant(text, depth - 1),
         _ => None,
     }
 }
 
 /// Returns the arguments that an object means if something follows it. Some proxies write an empty one first, or the
 /// same one twice.
-fn followed_by(object: String, rest: &str, depth: usize) -> Option<String> {
+fn resolve_trailing(object: String, rest: &str, depth: usize) -> Option<String> {
     if !rest.contains('{') {
         // What closes something, or words: they change nothing of what is complete.
         return Some(object);
     }
-    let next = meant(rest, depth.checked_sub(1)?)?;
+    let next = parse_meant(rest, depth.checked_sub(1)?)?;
     let same = |one: &str, other: &str| {
         serde_json::from_str::<Value>(one)
             .ok()
@@ -63,7 +63,7 @@ fn followed_by(object: String, rest: &str, depth: usize) -> Option<String> {
 }
 
 /// Without the fence or tag that a text begins with.
-fn without_opening(text: &str) -> &str {
+fn strip_opening(text: &str) -> &str {
     let text = match text.strip_prefix("```") {
         Some(fenced) => fenced.split_once('\n').map_or(fenced, |(_, behind)| behind),
         None => text,
@@ -72,8 +72,8 @@ fn without_opening(text: &str) -> &str {
     text.trim_start()
 }
 
-fn text_of(value: &Value) -> String {
-    halves::whole(&value.to_string())
+fn to_text(value: &Value) -> String {
+    surrogate_halves::whole(&value.to_string())
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
             ("{\"text\":\"line one\nline two\ttab\"}", r#"{"text":"line one\nline two\ttab"}"#),
             (r#"{"text":"\ud83d"}"#, "{\"text\":\"\u{fffd}\"}"),
         ] {
-            assert_eq!(read(written), meant, "{written}");
+            assert_eq!(normalize(written), meant, "{written}");
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
             "{'text':'it's'}",
             &"{\"a\":".repeat(1000),
         ] {
-            assert_eq!(read(written), written);
+            assert_eq!(normalize(written), written);
         }
     }
 }

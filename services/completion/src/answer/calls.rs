@@ -6,8 +6,8 @@
 use kairo_proto::v1::CompletionToolCall;
 use serde_json::Value;
 
-use super::{arguments, ids::Ids, passed_back::PassedBack};
-use crate::{offered::Offered, wire::halves};
+use super::{arguments, call_ids::CallIds, passthrough_fields::PassthroughFields};
+use crate::{offered_tools::OfferedTools, wire::surrogate_halves};
 
 /// Calls that one answer may hold; no more are read.
 const MOST_CALLS: usize = 1024;
@@ -16,17 +16,17 @@ const KNOWN: [&str; 10] =
     ["index", "id", "call_id", "type", "function", "name", "arguments", "input", "parameters", "args"];
 
 #[derive(Debug)]
-struct Call {
+struct GrowingCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
-    passed_back: PassedBack,
+    passed_back: PassthroughFields,
 }
 
 /// The fields of a call in one piece of an answer.
 #[derive(Debug, Default)]
-struct Piece {
+struct CallPiece {
     index: Option<u64>,
     id: String,
     name: String,
@@ -42,8 +42,8 @@ enum Arguments {
     Whole(String),
 }
 
-impl Piece {
-    fn of(call: &Value) -> Self {
+impl CallPiece {
+    fn from_json(call: &Value) -> Self {
         let function = if call["function"].is_object() { &call["function"] } else { call };
         let fields = ["arguments", "input", "parameters", "args"].map(|name| &function[name]);
         let arguments = match fields.into_iter().find(|value| !value.is_null()) {
@@ -52,7 +52,12 @@ impl Piece {
             _ => Arguments::None,
         };
         let id = if call["id"].is_null() { &call["call_id"] } else { &call["id"] };
-        Self { index: index(&call["index"]), id: word(id), name: word(&function["name"]), arguments }
+        Self {
+            index: index(&call["index"]),
+            id: text_or_number(id),
+            name: text_or_number(&function["name"]),
+            arguments,
+        }
     }
 
     /// Returns true if it has arguments that begin an object.
@@ -66,7 +71,7 @@ fn index(value: &Value) -> Option<u64> {
 }
 
 /// A text, or a number in the place of one.
-fn word(value: &Value) -> String {
+fn text_or_number(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -76,13 +81,13 @@ fn word(value: &Value) -> String {
 
 /// The calls of one answer as they come.
 #[derive(Debug)]
-pub struct Calls {
-    calls: Vec<Call>,
+pub struct CallAssembler {
+    calls: Vec<GrowingCall>,
     /// Most bytes kept of the unknown fields of one call.
     max_passed_back: usize,
 }
 
-impl Calls {
+impl CallAssembler {
     pub fn new(max_passed_back: usize) -> Self {
         Self { calls: Vec::new(), max_passed_back }
     }
@@ -92,23 +97,23 @@ impl Calls {
     }
 
     /// Takes in the calls of a whole answer: each is one.
-    pub fn take_whole(&mut self, call: &Value) {
+    pub fn add_whole(&mut self, call: &Value) {
         if call.is_object() {
-            self.begin(call, Piece::of(call));
+            self.begin(call, CallPiece::from_json(call));
         }
     }
 
     /// Takes in the pieces that one chunk brings.
-    pub fn take_pieces(&mut self, calls: &Value, offered: &Offered) {
+    pub fn add_pieces(&mut self, calls: &Value, offered: &OfferedTools) {
         let pieces = match calls {
             Value::Array(pieces) => pieces.as_slice(),
             Value::Object(_) => std::slice::from_ref(calls),
             _ => &[],
         };
         for (position, value) in pieces.iter().enumerate().filter(|(_, value)| value.is_object()) {
-            let piece = Piece::of(value);
+            let piece = CallPiece::from_json(value);
             let position = (pieces.len() > 1).then_some(position);
-            match self.target(&piece, position).filter(|at| self.goes_on(*at, &piece, offered)) {
+            match self.target(&piece, position).filter(|at| self.continues_call(*at, &piece, offered)) {
                 Some(at) => self.extend(at, value, piece, offered),
                 None => self.begin(value, piece),
             }
@@ -116,7 +121,7 @@ impl Calls {
     }
 
     /// The call that a piece may belong to.
-    fn target(&self, piece: &Piece, position: Option<usize>) -> Option<usize> {
+    fn target(&self, piece: &CallPiece, position: Option<usize>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         let is_bare = piece.id.is_empty() && piece.name.is_empty();
         match piece.index {
@@ -131,7 +136,7 @@ impl Calls {
     }
 
     /// Returns true if a piece continues a call; else it begins another.
-    fn goes_on(&self, at: usize, piece: &Piece, offered: &Offered) -> bool {
+    fn continues_call(&self, at: usize, piece: &CallPiece, offered: &OfferedTools) -> bool {
         let Some(call) = self.calls.get(at) else { return false };
         let same_id = piece.id.is_empty() || call.id.is_empty() || piece.id == call.id;
         if !same_id || piece.name.is_empty() || call.name.is_empty() {
@@ -143,46 +148,46 @@ impl Calls {
         let (grown, begun) = (format!("{}{}", call.name, piece.name), !call.arguments.trim().is_empty());
         let is_cumulative = piece.name.starts_with(&call.name);
         let are_both_names = offered.has(&call.name) || offered.has(&piece.name);
-        !begun && (offered.begins_with(&grown) || is_cumulative || !are_both_names)
+        !begun && (offered.has_prefix(&grown) || is_cumulative || !are_both_names)
     }
 
-    fn extend(&mut self, at: usize, value: &Value, piece: Piece, offered: &Offered) {
+    fn extend(&mut self, at: usize, value: &Value, piece: CallPiece, offered: &OfferedTools) {
         let Some(call) = self.calls.get_mut(at) else { return };
         call.index = call.index.or(piece.index);
         if call.id.is_empty() {
             call.id = piece.id;
         }
-        if piece.name.starts_with(&call.name) && !offered.begins_with(&format!("{}{}", call.name, piece.name)) {
+        if piece.name.starts_with(&call.name) && !offered.has_prefix(&format!("{}{}", call.name, piece.name)) {
             call.name = piece.name;
         } else if piece.name != call.name {
             call.name.push_str(&piece.name);
         }
         match piece.arguments {
             // Said again with all the rest.
-            Arguments::More(more) if more == call.arguments && is_whole(&more) => {}
+            Arguments::More(more) if more == call.arguments && is_complete_json(&more) => {}
             Arguments::More(more) => call.arguments.push_str(&more),
             Arguments::Whole(whole) => call.arguments = whole,
             Arguments::None => {}
         }
-        call.passed_back.take(value, &KNOWN);
+        call.passed_back.add_fields(value, &KNOWN);
     }
 
-    fn begin(&mut self, value: &Value, piece: Piece) {
+    fn begin(&mut self, value: &Value, piece: CallPiece) {
         if self.calls.len() >= MOST_CALLS {
             return;
         }
-        let Piece { index, id, name, arguments } = piece;
+        let CallPiece { index, id, name, arguments } = piece;
         let arguments = match arguments {
             Arguments::More(text) | Arguments::Whole(text) => text,
             Arguments::None => String::new(),
         };
-        let mut passed_back = PassedBack::new(self.max_passed_back);
-        passed_back.take(value, &KNOWN);
-        self.calls.push(Call { index, id, name, arguments, passed_back });
+        let mut passed_back = PassthroughFields::new(self.max_passed_back);
+        passed_back.add_fields(value, &KNOWN);
+        self.calls.push(GrowingCall { index, id, name, arguments, passed_back });
     }
 
     /// The calls in their order, when no more comes.
-    pub fn finish(mut self, offered: &Offered, ids: &mut Ids) -> Vec<CompletionToolCall> {
+    pub fn finish(mut self, offered: &OfferedTools, ids: &mut CallIds) -> Vec<CompletionToolCall> {
         self.calls.retain(|call| !call.name.trim().is_empty() || !call.arguments.trim().is_empty());
         if self.calls.iter().all(|call| call.index.is_some()) {
             self.calls.sort_by_key(|call| call.index);
@@ -190,9 +195,9 @@ impl Calls {
         let calls = self.calls.into_iter().enumerate();
         calls
             .map(|(place, call)| CompletionToolCall {
-                call_id: ids.give(&halves::whole(&call.id), place),
-                tool: offered.name_of(&halves::whole(&call.name)),
-                arguments: arguments::read(&call.arguments),
+                call_id: ids.assign(&surrogate_halves::whole(&call.id), place),
+                tool: offered.resolve_name(&surrogate_halves::whole(&call.name)),
+                arguments: arguments::normalize(&call.arguments),
                 passed_back: call.passed_back.finish(),
             })
             .collect()
@@ -201,16 +206,16 @@ impl Calls {
 
 /// Returns true if a piece that repeats a call's name is another call of the same tool: that one is whole, and an
 /// object begins.
-fn is_another(call: &Call, piece: &Piece) -> bool {
+fn is_another(call: &GrowingCall, piece: &CallPiece) -> bool {
     let is_repeated =
         matches!(&piece.arguments, Arguments::More(text) if *text == call.arguments) && !piece.id.is_empty();
     // Some proxies begin with an empty object, and send the arguments behind it.
     let is_placeholder =
         call.arguments.trim() == "{}" && !matches!(&piece.arguments, Arguments::More(text) if text.trim() == "{}");
-    piece.begins_object() && !is_repeated && !is_placeholder && is_whole(&call.arguments)
+    piece.begins_object() && !is_repeated && !is_placeholder && is_complete_json(&call.arguments)
 }
 
-fn is_whole(arguments: &str) -> bool {
+fn is_complete_json(arguments: &str) -> bool {
     arguments.trim_end().ends_with('}') && serde_json::from_str::<Value>(arguments).is_ok()
 }
 
@@ -220,14 +225,14 @@ mod tests {
 
     use super::*;
 
-    fn offered() -> Offered {
-        Offered::new(["tools.now", "tools.date_calc"].map(|name| (name, name.replace('.', "__"), "{}")))
+    fn offered() -> OfferedTools {
+        OfferedTools::new(["tools.now", "tools.date_calc"].map(|name| (name, name.replace('.', "__"), "{}")))
     }
 
     fn read(chunks: &[Value]) -> Vec<(String, String)> {
-        let mut calls = Calls::new(1_000);
-        chunks.iter().for_each(|chunk| calls.take_pieces(chunk, &offered()));
-        let calls = calls.finish(&offered(), &mut Ids::default());
+        let mut calls = CallAssembler::new(1_000);
+        chunks.iter().for_each(|chunk| calls.add_pieces(chunk, &offered()));
+        let calls = calls.finish(&offered(), &mut CallIds::default());
         calls.into_iter().map(|call| (call.tool, call.arguments)).collect()
     }
 

@@ -65,7 +65,7 @@ pub enum Finish {
 
 impl Finish {
     /// Reads a reason. Whatever else it says, the answer is over, and complete.
-    pub fn of(reason: &str) -> Self {
+    pub fn from_reason(reason: &str) -> Self {
         let reason = reason.to_lowercase().replace('-', "_");
         let is = |reasons: &[&str]| reasons.contains(&reason.as_str());
         if is(&CUT) {
@@ -118,7 +118,7 @@ mod tests {
             ("MALFORMED_FUNCTION_CALL", Finish::Garbled),
             ("something new", Finish::Complete),
         ] {
-            assert_eq!(Finish::of(reason), finish, "{reason}");
+            assert_eq!(Finish::from_reason(reason), finish, "{reason}");
         }
     }
 }

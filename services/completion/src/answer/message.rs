@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The parts of one piece.
 #[derive(Debug, Default, PartialEq)]
-pub struct Said<'v> {
+pub struct PieceContent<'v> {
     pub words: String,
     /// Reasoning in fields or parts of its own; blocks within the words are told apart later.
     pub reasoning: String,
@@ -19,19 +19,19 @@ pub struct Said<'v> {
 const REASONING: [&str; 4] = ["reasoning_content", "reasoning", "thinking", "reasoning_text"];
 
 /// Reads a delta or a message.
-pub fn said(message: &Value) -> Said<'_> {
-    let mut said = Said::default();
+pub fn read_message(message: &Value) -> PieceContent<'_> {
+    let mut said = PieceContent::default();
     content(&message["content"], &mut said);
     if let Some(refusal) = message["refusal"].as_str() {
         said.refusal.push_str(refusal);
     }
     let field = REASONING.iter().map(|name| text(&message[*name])).find(|text| !text.is_empty());
-    let field = field.unwrap_or_else(|| detailed(&message["reasoning_details"]));
+    let field = field.unwrap_or_else(|| details_text(&message["reasoning_details"]));
     said.reasoning.insert_str(0, &field);
     said
 }
 
-fn content<'v>(value: &'v Value, said: &mut Said<'v>) {
+fn content<'v>(value: &'v Value, said: &mut PieceContent<'v>) {
     match value {
         Value::String(words) => said.words.push_str(words),
         Value::Number(number) => said.words.push_str(&number.to_string()),
@@ -41,7 +41,7 @@ fn content<'v>(value: &'v Value, said: &mut Said<'v>) {
     }
 }
 
-fn part<'v>(part: &'v Value, said: &mut Said<'v>) {
+fn part<'v>(part: &'v Value, said: &mut PieceContent<'v>) {
     match part["type"].as_str().unwrap_or("text") {
         "thinking" | "reasoning" | "reasoning_text" | "reasoning.text" => {
             let fields = ["thinking", "reasoning", "text", "content", "summary"];
@@ -74,7 +74,7 @@ fn text(value: &Value) -> String {
 }
 
 /// The plain text of `reasoning_details`, where no other field says it.
-fn detailed(details: &Value) -> String {
+fn details_text(details: &Value) -> String {
     details.as_array().into_iter().flatten().map(|item| text(&item["text"]) + &text(&item["summary"])).collect()
 }
 
@@ -104,7 +104,7 @@ mod tests {
             (json!(null), "", "", ""),
             (json!([1, "x"]), "", "", ""),
         ] {
-            let said = said(&message);
+            let said = read_message(&message);
             assert_eq!(
                 (said.words.as_str(), said.reasoning.as_str(), said.refusal.as_str()),
                 (words, reasoning, refusal),
@@ -112,6 +112,6 @@ mod tests {
             );
         }
         let with_call = json!({ "content": [{ "type": "tool_use", "id": "a", "name": "n", "input": {} }] });
-        assert_eq!(said(&with_call).calls.len(), 1);
+        assert_eq!(read_message(&with_call).calls.len(), 1);
     }
 }

@@ -9,37 +9,38 @@ pub const MOST_TOKENS: u64 = 1_000_000_000;
 
 /// Tokens of one answer. Each is bounded, so sums of them are, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct AnswerUsage {
     pub input: u64,
     pub output: u64,
     /// Of the input, read from the endpoint's cache.
     pub cached: u64,
 }
 
-impl Usage {
+impl AnswerUsage {
     /// Takes in what a piece of an answer says. What it does not say, or says as nothing, stays.
-    pub fn take(&mut self, chunk: &Value) {
+    pub fn add_chunk(&mut self, chunk: &Value) {
         for usage in
             [&chunk["usage"], &chunk["x_groq"]["usage"], &chunk["choices"][0]["usage"], &chunk["usageMetadata"]]
         {
-            self.input = said(usage, &["prompt_tokens", "input_tokens", "promptTokenCount"]).unwrap_or(self.input);
-            self.output =
-                said(usage, &["completion_tokens", "output_tokens", "candidatesTokenCount"]).unwrap_or(self.output);
+            self.input =
+                find_tokens(usage, &["prompt_tokens", "input_tokens", "promptTokenCount"]).unwrap_or(self.input);
+            self.output = find_tokens(usage, &["completion_tokens", "output_tokens", "candidatesTokenCount"])
+                .unwrap_or(self.output);
             self.cached = cached(usage).unwrap_or(self.cached);
         }
-        self.take_timings(&chunk["timings"]);
+        self.add_timings(&chunk["timings"]);
     }
 
     /// As llama.cpp has it, where there is nothing else: the tokens it has read, without those of its cache.
-    fn take_timings(&mut self, timings: &Value) {
-        let cached = said(timings, &["cache_n"]);
+    fn add_timings(&mut self, timings: &Value) {
+        let cached = find_tokens(timings, &["cache_n"]);
         if self.input == 0
-            && let Some(read) = said(timings, &["prompt_n"])
+            && let Some(read) = find_tokens(timings, &["prompt_n"])
         {
             self.input = read.saturating_add(cached.unwrap_or_default()).min(MOST_TOKENS);
         }
         if self.output == 0 {
-            self.output = said(timings, &["predicted_n"]).unwrap_or_default();
+            self.output = find_tokens(timings, &["predicted_n"]).unwrap_or_default();
         }
         self.cached = cached.unwrap_or(self.cached);
     }
@@ -53,13 +54,16 @@ impl Usage {
 fn cached(usage: &Value) -> Option<u64> {
     let details = ["prompt_tokens_details", "input_tokens_details"]
         .iter()
-        .find_map(|name| said(&usage[*name], &["cached_tokens"]));
+        .find_map(|name| find_tokens(&usage[*name], &["cached_tokens"]));
     details.or_else(|| {
-        said(usage, &["prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens", "cachedContentTokenCount"])
+        find_tokens(
+            usage,
+            &["prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens", "cachedContentTokenCount"],
+        )
     })
 }
 
-fn said(usage: &Value, names: &[&str]) -> Option<u64> {
+fn find_tokens(usage: &Value, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| tokens(&usage[*name]))
 }
 
@@ -83,9 +87,9 @@ mod tests {
     #[test]
     fn usage_is_read_in_every_form_and_bounded() {
         let of = |chunks: &[Value]| {
-            let mut usage = Usage::default();
-            chunks.iter().for_each(|chunk| usage.take(chunk));
-            let Usage { input, output, cached } = usage.finish();
+            let mut usage = AnswerUsage::default();
+            chunks.iter().for_each(|chunk| usage.add_chunk(chunk));
+            let AnswerUsage { input, output, cached } = usage.finish();
             (input, output, cached)
         };
         let usage = |usage: Value| json!({ "usage": usage });

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::words::words_of;
-use crate::wire::{halves, json};
+use super::words::readable_text;
+use crate::wire::{lenient_json, surrogate_halves};
 
 /// Deepest nesting that is looked into.
 const DEEPEST: usize = 12;
@@ -41,7 +41,7 @@ const MESSAGES: [&str; 12] = [
 
 /// The contents of an error's body.
 #[derive(Debug, Default, PartialEq)]
-pub struct Said {
+pub struct ErrorBody {
     /// For people, without markup.
     pub message: String,
     /// Every code and kind, in lower case and with underscores.
@@ -56,24 +56,24 @@ pub struct Said {
     pub fields: Vec<(String, String)>,
 }
 
-impl Said {
+impl ErrorBody {
     /// Of the body of an error.
-    pub fn of_bytes(body: &[u8]) -> Self {
+    pub fn from_bytes(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim().trim_start_matches('\u{feff}');
         // The error of a stream may be an event of it.
         let data =
             text.lines().find_map(|line| line.strip_prefix("data:")).filter(|_| !text.starts_with(['{', '[', '<']));
-        match json::parse(data.unwrap_or(text)) {
-            Some(value @ (Value::Object(_) | Value::Array(_))) => Self::of(&value),
-            Some(Value::String(text)) => Self::of_text(&text),
+        match lenient_json::parse(data.unwrap_or(text)) {
+            Some(value @ (Value::Object(_) | Value::Array(_))) => Self::from_json(&value),
+            Some(Value::String(text)) => Self::from_text(&text),
             Some(Value::Null) => Self::default(),
-            _ => Self::of_text(text),
+            _ => Self::from_text(text),
         }
     }
 
     /// Of a piece of an answer that is an error; none where it is not one.
-    pub fn in_band(value: &Value, event: &str) -> Option<Self> {
+    pub fn find_in_band(value: &Value, event: &str) -> Option<Self> {
         let is_filled = |value: &Value| match value {
             Value::Null | Value::Bool(false) => false,
             Value::String(text) => !text.is_empty(),
@@ -84,12 +84,12 @@ impl Said {
         };
         if event == "error" {
             return Some(match value {
-                Value::String(text) => Self::of_text(text),
-                value => Self::of(value),
+                Value::String(text) => Self::from_text(text),
+                value => Self::from_json(value),
             });
         }
         if let Value::Array(items) = value {
-            return items.iter().find_map(|item| Self::in_band(item, ""));
+            return items.iter().find_map(|item| Self::find_in_band(item, ""));
         }
         let field = |name: &str| value.get(name).filter(|value| is_filled(value));
         let choices = value.get("choices").and_then(Value::as_array);
@@ -104,71 +104,71 @@ impl Said {
                 .any(|name| field(name).is_some());
         let refused = !is_answer && value.get("success").is_some_and(|success| success == false);
         match in_choice {
-            Some(_) => Some(Self::of(value)),
-            None if named || is_error || bare || refused => Some(Self::of(value)),
+            Some(_) => Some(Self::from_json(value)),
+            None if named || is_error || bare || refused => Some(Self::from_json(value)),
             None => None,
         }
     }
 
-    fn of_text(text: &str) -> Self {
-        let mut said = Self { message: words_of(text), ..Self::default() };
+    fn from_text(text: &str) -> Self {
+        let mut said = Self { message: readable_text(text), ..Self::default() };
         said.add_text(text);
         said
     }
 
-    fn of(value: &Value) -> Self {
+    fn from_json(value: &Value) -> Self {
         let mut said = Self::default();
-        said.look(value, "", 0);
+        said.gather(value, "", 0);
         let message = message(value, 0).unwrap_or_default();
-        said.message = words_of(&halves::whole(&message));
+        said.message = readable_text(&surrogate_halves::whole(&message));
         said
     }
 
     /// Gathers codes, numbers and words, also of JSON that stands within texts.
-    fn look(&mut self, value: &Value, field: &str, depth: usize) {
+    fn gather(&mut self, value: &Value, field: &str, depth: usize) {
         if depth > DEEPEST {
             return;
         }
         match value {
-            Value::Object(fields) => fields.iter().for_each(|(name, value)| self.look(value, name, depth + 1)),
-            Value::Array(items) => items.iter().for_each(|item| self.look(item, field, depth + 1)),
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| self.gather(value, name, depth + 1)),
+            Value::Array(items) => items.iter().for_each(|item| self.gather(item, field, depth + 1)),
             Value::Number(number) => {
                 let number = number.as_f64().unwrap_or_default();
-                self.take_number(field, number);
+                self.add_number(field, number);
             }
-            Value::String(text) => self.take_text(field, text, depth),
+            Value::String(text) => self.add_field(field, text, depth),
             Value::Bool(_) | Value::Null => {}
         }
     }
 
-    fn take_number(&mut self, field: &str, number: f64) {
+    fn add_number(&mut self, field: &str, number: f64) {
         if matches!(field, "code" | "status" | "status_code" | "statusCode" | "error_code" | "http_code") {
-            self.take_status(number);
+            self.set_status(number);
         }
         if self.numbers.len() < 64 {
             self.numbers.push((field.to_owned(), number));
         }
     }
 
-    fn take_status(&mut self, number: f64) {
+    fn set_status(&mut self, number: f64) {
         if self.status == 0 && (400.0..600.0).contains(&number) {
             self.status = number as u16;
         }
     }
 
-    fn take_text(&mut self, field: &str, text: &str, depth: usize) {
+    fn add_field(&mut self, field: &str, text: &str, depth: usize) {
         if CODES.contains(&field) && text.len() <= 100 && self.codes.len() < 32 {
             self.codes.push(text.trim().to_lowercase().replace(['-', ' ', '.'], "_"));
             if let Ok(number) = text.trim().parse() {
-                self.take_status(number);
+                self.set_status(number);
             }
         }
         if self.fields.len() < 64 && text.len() <= 1_000 {
             self.fields.push((field.to_owned(), text.to_owned()));
         }
         self.add_text(text);
-        if let Some(inner) = inner(text) {
-            self.look(&inner, field, depth + 1);
+        if let Some(inner) = embedded_json(text) {
+            self.gather(&inner, field, depth + 1);
         }
     }
 
@@ -194,10 +194,10 @@ impl Said {
 }
 
 /// The JSON within a text, as proxies quote the errors of others: alone, or behind some words.
-fn inner(text: &str) -> Option<Value> {
+fn embedded_json(text: &str) -> Option<Value> {
     let begin = text.find(['{', '['])?;
     let text = text.get(begin..)?;
-    let (value, _) = json::first(text)?;
+    let (value, _) = lenient_json::parse_first(text)?;
     let is_filled = value.as_object().is_some_and(|fields| !fields.is_empty())
         || value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
     is_filled.then_some(value)
@@ -210,7 +210,7 @@ fn message(value: &Value, depth: usize) -> Option<String> {
     }
     match value {
         Value::String(text) => {
-            let within = inner(text)
+            let within = embedded_json(text)
                 .filter(|_| text.trim_start().starts_with(['{', '[']))
                 .and_then(|inner| message(&inner, depth + 1));
             let text = within.unwrap_or_else(|| text.clone());
@@ -220,12 +220,12 @@ fn message(value: &Value, depth: usize) -> Option<String> {
             let messages: Vec<String> = items.iter().take(5).filter_map(|item| message(item, depth + 1)).collect();
             (!messages.is_empty()).then(|| messages.join("; "))
         }
-        Value::Object(fields) => of_fields(fields, depth),
+        Value::Object(fields) => message_of_object(fields, depth),
         Value::Bool(_) | Value::Null | Value::Number(_) => None,
     }
 }
 
-fn of_fields(fields: &Map<String, Value>, depth: usize) -> Option<String> {
+fn message_of_object(fields: &Map<String, Value>, depth: usize) -> Option<String> {
     // The error itself stands above what goes with it.
     let error = fields.get("error").filter(|error| error.is_object() || error.is_array());
     let outer = error.and_then(|error| message(error, depth + 1));

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::{Timestamp, fmt::rfc2822};
 use regex::Regex;
 
-use super::body::Said;
+use super::body::ErrorBody;
 
 /// No wait is longer, in milliseconds: a day.
 const LONGEST_MS: u64 = 86_400_000;
@@ -20,12 +20,12 @@ static PARTS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)").ok());
 
 /// Returns the wait that headers ask for, in milliseconds. Their names are in lower case.
-pub fn of_headers(headers: &[(&str, &str)], now: Option<Timestamp>) -> Option<u64> {
+pub fn from_headers(headers: &[(&str, &str)], now: Option<Timestamp>) -> Option<u64> {
     let header = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.trim());
     let now = header("date").and_then(date).or(now);
     let told = header("retry-after-ms").and_then(|value| value.parse().ok()).and_then(|ms: f64| bounded(ms));
     let told = told.or_else(|| header("x-ms-retry-after-ms").and_then(|value| value.parse().ok()).and_then(bounded));
-    told.or_else(|| wait(header("retry-after")?, now)).or_else(|| {
+    told.or_else(|| parse_wait(header("retry-after")?, now)).or_else(|| {
         // The limit that was reached is the one of which nothing is left.
         let is_used_up = |of: &str| {
             header(&format!("x-ratelimit-remaining-{of}"))
@@ -34,19 +34,19 @@ pub fn of_headers(headers: &[(&str, &str)], now: Option<Timestamp>) -> Option<u6
         let resets = ["requests", "tokens"]
             .iter()
             .filter(|of| is_used_up(of))
-            .filter_map(|of| wait(header(&format!("x-ratelimit-reset-{of}"))?, now));
+            .filter_map(|of| parse_wait(header(&format!("x-ratelimit-reset-{of}"))?, now));
         let others = ["x-ratelimit-reset", "ratelimit-reset", "x-rate-limit-reset"]
             .iter()
-            .filter_map(|name| wait(header(name)?, now));
+            .filter_map(|name| parse_wait(header(name)?, now));
         let anthropic = ["requests", "tokens", "input-tokens", "output-tokens"]
             .iter()
-            .filter_map(|of| wait(header(&format!("anthropic-ratelimit-{of}-reset"))?, now));
+            .filter_map(|of| parse_wait(header(&format!("anthropic-ratelimit-{of}-reset"))?, now));
         resets.max().or_else(|| others.max()).or_else(|| anthropic.max())
     })
 }
 
 /// Returns the wait that a body asks for, in milliseconds.
-pub fn of_body(said: &Said) -> Option<u64> {
+pub fn from_body(said: &ErrorBody) -> Option<u64> {
     let number = |names: &[&str], unit: f64| {
         names.iter().find_map(|name| said.number(name)).and_then(|number| bounded(number * unit))
     };
@@ -54,19 +54,21 @@ pub fn of_body(said: &Said) -> Option<u64> {
     number(&["retry_after_ms", "retryAfterMs"], 1.0)
         .or_else(|| number(&["retry_after", "retry_after_seconds", "retryAfter", "retry_in"], 1000.0))
         .or_else(|| {
-            ["retryDelay", "retry_after", "Retry-After", "retry-after"].iter().find_map(|name| wait(field(name)?, None))
+            ["retryDelay", "retry_after", "Retry-After", "retry-after"]
+                .iter()
+                .find_map(|name| parse_wait(field(name)?, None))
         })
-        .or_else(|| in_words(&said.text))
+        .or_else(|| find_in_words(&said.text))
 }
 
-fn in_words(text: &str) -> Option<u64> {
+fn find_in_words(text: &str) -> Option<u64> {
     let found = IN_WORDS.as_ref()?.captures(text)?;
     let number: f64 = found.name("number")?.as_str().parse().ok()?;
     bounded(number * unit_ms(found.name("unit")?.as_str()))
 }
 
 /// A wait as headers have it: seconds, `6m0s`, a point in time in seconds or milliseconds since 1970, or a date.
-fn wait(value: &str, now: Option<Timestamp>) -> Option<u64> {
+fn parse_wait(value: &str, now: Option<Timestamp>) -> Option<u64> {
     let value = value.trim();
     if let Ok(number) = value.parse::<f64>() {
         let seconds = if number > EPOCH_SECONDS * 1000.0 { number / 1000.0 } else { number };
@@ -138,18 +140,18 @@ mod tests {
             ("anthropic-ratelimit-requests-reset", "2026-11-27T18:00:07Z", Some(7_000)),
             ("x-other", "30", None),
         ] {
-            assert_eq!(of_headers(&[(name, value)], Some(now)), expected, "{name}: {value}");
+            assert_eq!(from_headers(&[(name, value)], Some(now)), expected, "{name}: {value}");
         }
         let dated = [("retry-after", "Fri, 27 Nov 2026 18:00:10 GMT"), ("date", "Fri, 27 Nov 2026 18:00:04 GMT")];
-        assert_eq!(of_headers(&dated, Some(now)), Some(6_000), "by the endpoint's own clock");
-        assert_eq!(of_headers(&dated[..1], None), None);
+        assert_eq!(from_headers(&dated, Some(now)), Some(6_000), "by the endpoint's own clock");
+        assert_eq!(from_headers(&dated[..1], None), None);
         let left = [
             ("x-ratelimit-remaining-requests", "99"),
             ("x-ratelimit-reset-requests", "9h"),
             ("x-ratelimit-remaining-tokens", "0"),
             ("x-ratelimit-reset-tokens", "2s"),
         ];
-        assert_eq!(of_headers(&left, None), Some(2_000));
+        assert_eq!(from_headers(&left, None), Some(2_000));
     }
 
     #[test]
@@ -166,7 +168,7 @@ mod tests {
             (r#"{"error":{"metadata":{"retry_after":3}}}"#, Some(3_000)),
             (r#"{"error":{"message":"no"}}"#, None),
         ] {
-            assert_eq!(of_body(&Said::of_bytes(body.as_bytes())), expected, "{body}");
+            assert_eq!(from_body(&ErrorBody::from_bytes(body.as_bytes())), expected, "{body}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn http(status: u16, body: &str) -> ModelError {
-    of_http(status, [], body.as_bytes(), None)
+    from_http(status, [], body.as_bytes(), None)
 }
 
 use ErrorKind::{
@@ -178,9 +178,9 @@ fn an_endpoints_limit_is_told_and_a_request_that_exceeds_a_minute_is_marked() {
             .minute_tokens,
         None
     );
-    let told = of_http(429, [("retry-after", "4")], b"", None);
+    let told = from_http(429, [("retry-after", "4")], b"", None);
     assert_eq!(told.retry_after_ms, Some(4_000));
-    assert_eq!(of_http(401, [("retry-after", "4")], b"", None).retry_after_ms, None, "waiting is of no use");
+    assert_eq!(from_http(401, [("retry-after", "4")], b"", None).retry_after_ms, None, "waiting is of no use");
 }
 
 #[test]
@@ -188,30 +188,30 @@ fn what_is_refused_is_named() {
     for (body, refused) in [
         (
             r#"{"error":{"message":"Invalid schema for function 'odd__list': In context=('properties', 'a'), array schema missing items."}}"#,
-            Refused::Tool("odd__list".into()),
+            RefusedFeature::Tool("odd__list".into()),
         ),
-        (r#"{"error":{"message":"tools.3.custom.input_schema: JSON schema is invalid."}}"#, Refused::ToolAt(3)),
+        (r#"{"error":{"message":"tools.3.custom.input_schema: JSON schema is invalid."}}"#, RefusedFeature::ToolAt(3)),
         (
             r#"{"error":{"message":"* GenerateContentRequest.tools[0].function_declarations[2].parameters.properties[a].items: missing field."}}"#,
-            Refused::ToolAt(2),
+            RefusedFeature::ToolAt(2),
         ),
         (
             r#"{"error":{"message":"Invalid 'tools[5].function.name': string does not match pattern"}}"#,
-            Refused::ToolAt(5),
+            RefusedFeature::ToolAt(5),
         ),
-        (r#"{"error":{"message":"This response_format type is unavailable now"}}"#, Refused::ResponseFormat),
-        (r#"{"error":"'response_format.type' must be 'json_schema' or 'text'"}"#, Refused::ResponseFormat),
-        (r#"{"error":{"message":"Unknown parameter: 'stream_options'."}}"#, Refused::StreamOptions),
+        (r#"{"error":{"message":"This response_format type is unavailable now"}}"#, RefusedFeature::ResponseFormat),
+        (r#"{"error":"'response_format.type' must be 'json_schema' or 'text'"}"#, RefusedFeature::ResponseFormat),
+        (r#"{"error":{"message":"Unknown parameter: 'stream_options'."}}"#, RefusedFeature::StreamOptions),
         (
             r#"{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}"#,
-            Refused::MaxCompletionTokens,
+            RefusedFeature::MaxCompletionTokens,
         ),
         (
             r#"{"error":{"message":"property 'reasoning_content' is unsupported"}}"#,
-            Refused::MessageField("reasoning_content".into()),
+            RefusedFeature::MessageField("reasoning_content".into()),
         ),
-        (r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#, Refused::Parts),
-        (r#"{"error":{"message":"tool_choice is not supported"}}"#, Refused::ToolChoice),
+        (r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#, RefusedFeature::Parts),
+        (r#"{"error":{"message":"tool_choice is not supported"}}"#, RefusedFeature::ToolChoice),
     ] {
         assert_eq!(http(400, body).refused, Some(refused), "{body}");
     }
@@ -227,7 +227,7 @@ fn what_is_refused_is_named() {
 
 #[test]
 fn errors_within_answers_are_found_and_answers_are_none() {
-    let of = |text: &str| in_band(&serde_json::from_str(text).unwrap(), "").map(|error| error.kind);
+    let of = |text: &str| in_band_error(&serde_json::from_str(text).unwrap(), "").map(|error| error.kind);
     for (text, kind) in [
         (r#"{"error":{"message":"Worker queue full (33/32)","code":502}}"#, Some(Overloaded)),
         (

@@ -4,24 +4,24 @@
 const LONGEST: usize = 300;
 
 /// The words of a text: of a page its title, or else what it shows.
-pub fn words_of(text: &str) -> String {
+pub fn readable_text(text: &str) -> String {
     let text = text.trim();
     if !text.starts_with('<') {
-        return shortened(text);
+        return shorten(text);
     }
     let lower = text.to_ascii_lowercase();
     let titled = ["title", "h1"].iter().find_map(|tag| {
         let begin = lower.find(&format!("<{tag}"))?;
         let begin = begin + lower.get(begin..)?.find('>')? + 1;
         let end = begin + lower.get(begin..)?.find("</")?;
-        let words = shown(text.get(begin..end)?);
+        let words = text_between_tags(text.get(begin..end)?);
         (!words.is_empty()).then_some(words)
     });
-    titled.unwrap_or_else(|| shown(&without_scripts(text, &lower)))
+    titled.unwrap_or_else(|| text_between_tags(&strip_scripts(text, &lower)))
 }
 
 /// A page without what no reader sees.
-fn without_scripts(text: &str, lower: &str) -> String {
+fn strip_scripts(text: &str, lower: &str) -> String {
     let mut seen = String::new();
     let mut at = 0;
     loop {
@@ -40,7 +40,7 @@ fn without_scripts(text: &str, lower: &str) -> String {
 }
 
 /// Returns the text between tags.
-fn shown(text: &str) -> String {
+fn text_between_tags(text: &str) -> String {
     let mut words = String::new();
     let mut in_tag = false;
     for character in text.chars() {
@@ -63,10 +63,10 @@ fn shown(text: &str) -> String {
         ("&mdash;", "–"),
         ("&amp;", "&"),
     ];
-    shortened(&named.iter().fold(words, |words, (name, sign)| words.replace(name, sign)))
+    shorten(&named.iter().fold(words, |words, (name, sign)| words.replace(name, sign)))
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
@@ -75,7 +75,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Returns the meaning of an HTTP status, in brackets; empty where the number says as much.
-pub fn reason_of(status: u16) -> &'static str {
+pub fn status_reason(status: u16) -> &'static str {
     match status {
         400 => " (bad request)",
         401 => " (unauthorized)",
@@ -114,8 +114,8 @@ mod tests {
             ("<title", ""),
             ("<TITLE>É</TITLE>", "É"),
         ] {
-            assert_eq!(words_of(page), words, "{page}");
+            assert_eq!(readable_text(page), words, "{page}");
         }
-        assert_eq!(words_of(&"x".repeat(1_000)).chars().count(), LONGEST + 1);
+        assert_eq!(readable_text(&"x".repeat(1_000)).chars().count(), LONGEST + 1);
     }
 }

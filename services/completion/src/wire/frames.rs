@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::json;
+use super::lenient_json;
 
 /// Longest line or event, in bytes.
 const LONGEST: usize = 8 * 1024 * 1024;
@@ -50,7 +50,7 @@ impl Frames {
     ///
     /// # Errors
     /// If a line or an event is longer than any may be.
-    pub fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
+    pub fn read(&mut self, mut bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
         let mut frames = Vec::new();
         while !bytes.is_empty() && !self.is_document {
             if std::mem::take(&mut self.after_return)
@@ -84,14 +84,14 @@ impl Frames {
         let held = String::from_utf8_lossy(&held);
         match self.is_document {
             true => self.document(&held, &mut frames),
-            false if !held.is_empty() => self.last_line(&held, &mut frames),
+            false if !held.is_empty() => self.read_last_line(&held, &mut frames),
             false => {}
         }
         self.dispatch(&mut frames);
         frames
     }
 
-    fn last_line(&mut self, line: &str, frames: &mut Vec<Frame>) {
+    fn read_last_line(&mut self, line: &str, frames: &mut Vec<Frame>) {
         self.line(line, frames);
         if std::mem::take(&mut self.is_document) {
             let held = std::mem::take(&mut self.held);
@@ -117,12 +117,12 @@ impl Frames {
         let line = line.trim_start_matches(|sign: char| sign.is_whitespace() || sign == BYTE_ORDER_MARK);
         if line.starts_with(['{', '[']) {
             self.dispatch(frames);
-            return self.bare(line, frames);
+            return self.read_bare_json(line, frames);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field.trim() {
-            "data" => self.more_data(value, frames),
+            "data" => self.add_data(value, frames),
             "event" => value.trim().clone_into(&mut self.event),
             // A comment.
             "" | "id" | "retry" => {}
@@ -131,11 +131,11 @@ impl Frames {
     }
 
     /// JSON that is no field of an event: a line of its own, or the beginning of a document.
-    fn bare(&mut self, line: &str, frames: &mut Vec<Frame>) {
+    fn read_bare_json(&mut self, line: &str, frames: &mut Vec<Frame>) {
         if line.trim() == "[DONE]" {
             return frames.push(Frame::Done);
         }
-        match json::parse(line) {
+        match lenient_json::parse(line) {
             Some(value) => frames.push(Frame::Json { value, event: String::new() }),
             None => {
                 self.is_document = true;
@@ -146,19 +146,20 @@ impl Frames {
     }
 
     fn document(&mut self, text: &str, frames: &mut Vec<Frame>) {
-        if let Some(value) = json::parse(text) {
+        if let Some(value) = lenient_json::parse(text) {
             return frames.push(Frame::Json { value, event: String::new() });
         }
         // The first line may have been cut, and others behind it not.
-        let lines: Option<Vec<Value>> = text.lines().filter(|line| !line.trim().is_empty()).map(json::parse).collect();
+        let lines: Option<Vec<Value>> =
+            text.lines().filter(|line| !line.trim().is_empty()).map(lenient_json::parse).collect();
         match lines {
             Some(values) => frames.extend(values.into_iter().map(|value| Frame::Json { value, event: String::new() })),
             None => frames.push(Frame::Garbled(text.chars().take(STRAY_BYTES).collect())),
         }
     }
 
-    fn more_data(&mut self, value: &str, frames: &mut Vec<Frame>) {
-        if self.has_data && self.is_whole(value) {
+    fn add_data(&mut self, value: &str, frames: &mut Vec<Frame>) {
+        if self.has_data && self.is_whole_event(value) {
             self.dispatch(frames);
         }
         if std::mem::replace(&mut self.has_data, true) {
@@ -168,13 +169,13 @@ impl Frames {
     }
 
     /// Returns true if the data up to now is one event, and this begins another: some servers leave out the blank line.
-    fn is_whole(&mut self, next: &str) -> bool {
+    fn is_whole_event(&mut self, next: &str) -> bool {
         let data = self.data.trim();
         let may_be = data.is_empty() || data == "[DONE]" || data.ends_with(['}', ']']) || !data.starts_with(['{', '[']);
         if !may_be || !next.trim_start().starts_with(['{', '[']) || self.vain_bytes > VAIN_BYTES {
             return false;
         }
-        let is_whole = !data.starts_with(['{', '[']) || data == "[DONE]" || json::parse(data).is_some();
+        let is_whole = !data.starts_with(['{', '[']) || data == "[DONE]" || lenient_json::parse(data).is_some();
         if !is_whole {
             self.vain_bytes = self.vain_bytes.saturating_add(self.data.len());
         }
@@ -191,7 +192,7 @@ impl Frames {
         match text {
             "" => {}
             "[DONE]" | "[done]" | "DONE" => frames.push(Frame::Done),
-            _ => match json::parse(text) {
+            _ => match lenient_json::parse(text) {
                 Some(value) => frames.push(Frame::Json { value, event }),
                 None if text.starts_with(['{', '[', '"']) => {
                     frames.push(Frame::Garbled(text.chars().take(STRAY_BYTES).collect()))
@@ -217,7 +218,7 @@ mod tests {
 
     fn frames_of(bytes: &[u8], size: usize) -> Vec<Frame> {
         let mut frames = Frames::default();
-        let mut all: Vec<Frame> = bytes.chunks(size).flat_map(|piece| frames.take(piece).unwrap()).collect();
+        let mut all: Vec<Frame> = bytes.chunks(size).flat_map(|piece| frames.read(piece).unwrap()).collect();
         all.extend(frames.finish());
         all
     }
@@ -256,8 +257,8 @@ mod tests {
         assert_eq!(frames_of("data: \"caf\u{e9}\"\n\n".as_bytes(), 1), [json(json!("café"), "")]);
         assert_eq!(frames_of(b"data: \"caf\xe9\"\n\n", 1), [json(json!("caf\u{fffd}"), "")]);
         let mut frames = Frames::default();
-        assert!(frames.take(b"<html>\n<title>Down</title>").unwrap().is_empty() && frames.finish().is_empty());
+        assert!(frames.read(b"<html>\n<title>Down</title>").unwrap().is_empty() && frames.finish().is_empty());
         assert_eq!(frames.stray(), "<html>\n<title>Down</title>\n");
-        assert_eq!(Frames::default().take(&vec![b'x'; LONGEST + 1]), Err(TooLong));
+        assert_eq!(Frames::default().read(&vec![b'x'; LONGEST + 1]), Err(TooLong));
     }
 }

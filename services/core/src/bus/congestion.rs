@@ -5,7 +5,7 @@
 //! Hints, not facts: they stand in a bucket in memory, hold for [`LIFETIME`] and are refreshed while it lasts. A hint
 //! that is lost lets messages through, which are decided on like all that is stored.
 
-pub mod pressure;
+pub mod backpressure;
 pub mod shares;
 
 use std::{
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Bus, BusError,
     kv::{DELETED, OPERATION},
-    port::{Headers, Message, Subscription},
+    port::{Headers, LiveSubscription, OutgoingMessage},
 };
 use crate::{ids::Name, subjects::CONGESTION_BUCKET};
 
@@ -36,14 +36,14 @@ const MAX_QUEUES: usize = 10_000;
 
 /// A queue of inputs in front of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Queue {
+pub struct InputQueue {
     pub agent: Name,
-    pub of: Of,
+    pub of: QueueScope,
 }
 
 /// The inputs that a queue counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Of {
+pub enum QueueScope {
     /// To be decided on, whoever said it.
     Everybody,
     /// To be handed on, of a user.
@@ -64,50 +64,50 @@ pub struct Congestion {
 }
 
 /// Says how congested a queue is, which holds for [`LIFETIME`], or that it no longer is.
-pub async fn announce(bus: &Bus, queue: &Queue, congestion: Option<Congestion>) {
+pub async fn announce(bus: &Bus, queue: &InputQueue, congestion: Option<Congestion>) {
     let mut headers = Headers::new();
     if congestion.is_none() {
         headers.insert(OPERATION, DELETED);
     }
     let value = congestion.and_then(|congestion| serde_json::to_vec(&congestion).ok()).unwrap_or_default();
     // Straight to the bucket's subject, without asking for the bucket first.
-    let subject = queue.subject();
-    if let Err(error) = bus.store(Message::new(subject, headers, value)).await {
+    let subject = queue.kv_subject();
+    if let Err(error) = bus.store_message(OutgoingMessage::new(subject, headers, value)).await {
         tracing::debug!(%error, ?queue, "whether it is congested could not be said");
     }
 }
 
-impl Queue {
-    pub fn of(agent: &Name) -> Self {
-        Self { agent: agent.clone(), of: Of::Everybody }
+impl InputQueue {
+    pub fn for_agent(agent: &Name) -> Self {
+        Self { agent: agent.clone(), of: QueueScope::Everybody }
     }
 
     /// Returns the line of a user to an agent: inputs still to be handed on.
-    pub fn line(agent: &Name, user: &Name) -> Self {
-        Self { agent: agent.clone(), of: Of::Line(user.clone()) }
+    pub fn for_user_line(agent: &Name, user: &Name) -> Self {
+        Self { agent: agent.clone(), of: QueueScope::Line(user.clone()) }
     }
 
     /// Returns a user's share of the inputs an agent has to decide on.
-    pub fn share(agent: &Name, user: &Name) -> Self {
-        Self { agent: agent.clone(), of: Of::Share(user.clone()) }
+    pub fn for_user_share(agent: &Name, user: &Name) -> Self {
+        Self { agent: agent.clone(), of: QueueScope::Share(user.clone()) }
     }
 
-    fn subject(&self) -> String {
+    fn kv_subject(&self) -> String {
         let Self { agent, of } = self;
         match of {
-            Of::Everybody => format!("$KV.{CONGESTION_BUCKET}.{agent}"),
-            Of::Line(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}"),
-            Of::Share(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}.{SHARE}"),
+            QueueScope::Everybody => format!("$KV.{CONGESTION_BUCKET}.{agent}"),
+            QueueScope::Line(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}"),
+            QueueScope::Share(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}.{SHARE}"),
         }
     }
 
-    fn parse(subject: &str) -> Option<Self> {
+    fn parse_subject(subject: &str) -> Option<Self> {
         let parts = subject.strip_prefix("$KV.")?.strip_prefix(CONGESTION_BUCKET)?.strip_prefix('.')?;
         let parts: Vec<&str> = parts.split('.').collect();
         let (agent, of) = match *parts.as_slice() {
-            [agent] => (agent, Of::Everybody),
-            [agent, user] => (agent, Of::Line(Name::parse(user).ok()?)),
-            [agent, user, SHARE] => (agent, Of::Share(Name::parse(user).ok()?)),
+            [agent] => (agent, QueueScope::Everybody),
+            [agent, user] => (agent, QueueScope::Line(Name::parse(user).ok()?)),
+            [agent, user, SHARE] => (agent, QueueScope::Share(Name::parse(user).ok()?)),
             _ => return None,
         };
         Some(Self { agent: Name::parse(agent).ok()?, of })
@@ -116,16 +116,16 @@ impl Queue {
 
 /// The queues that are congested right now.
 #[derive(Clone)]
-pub struct Congested {
+pub struct CongestedQueues {
     bus: Bus,
-    known: Arc<RwLock<Known>>,
+    known: Arc<RwLock<CongestionHints>>,
 }
 
 #[derive(Debug, Default)]
-struct Known(HashMap<Queue, Announced>);
+struct CongestionHints(HashMap<InputQueue, CongestionHint>);
 
 #[derive(Debug)]
-struct Announced {
+struct CongestionHint {
     said: Congestion,
     /// When it was said last, by the clock here.
     at: Instant,
@@ -133,7 +133,7 @@ struct Announced {
     sequence: Option<u64>,
 }
 
-impl Congested {
+impl CongestedQueues {
     /// Follows the bucket until `shutdown`.
     pub async fn follow(bus: &Bus, shutdown: CancellationToken) -> Result<Self, BusError> {
         // An entry of a bucket is a message like any other: who subscribes to its subject hears it at once, also from a
@@ -141,54 +141,60 @@ impl Congested {
         let heard = bus.subscribe(format!("$KV.{CONGESTION_BUCKET}.>")).await?;
         let congested = Self { bus: bus.clone(), known: Arc::default() };
         let following = congested.clone();
-        bus.spawn(async move { _ = shutdown.run_until_cancelled(following.listen(heard)).await });
+        bus.spawn(async move { _ = shutdown.run_until_cancelled(following.run_listener(heard)).await });
         Ok(congested)
     }
 
     /// The queue that keeps a message of the user for the agent from being taken, and how congested it is.
-    pub fn before(&self, agent: &Name, user: &Name) -> Option<(Queue, Congestion)> {
+    pub fn find_blocking_queue(&self, agent: &Name, user: &Name) -> Option<(InputQueue, Congestion)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if known.0.is_empty() {
             return None;
         }
-        let queues = [Queue::of(agent), Queue::line(agent, user), Queue::share(agent, user)];
-        queues.into_iter().find_map(|queue| known.of(&queue, Instant::now()).map(|congestion| (queue, congestion)))
+        let queues = [
+            InputQueue::for_agent(agent),
+            InputQueue::for_user_line(agent, user),
+            InputQueue::for_user_share(agent, user),
+        ];
+        queues
+            .into_iter()
+            .find_map(|queue| known.congestion_of(&queue, Instant::now()).map(|congestion| (queue, congestion)))
     }
 
-    async fn listen(self, mut heard: Subscription) {
+    async fn run_listener(self, mut heard: LiveSubscription) {
         let mut readings = interval(READ_EVERY);
         readings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 // What is heard meanwhile is newer, and waits until the bucket was read.
-                _ = readings.tick() => self.read().await,
+                _ = readings.tick() => self.refresh().await,
                 entry = heard.next() => match entry {
-                    Some(entry) => self.take(&entry.subject, &entry.headers, &entry.payload, None),
+                    Some(entry) => self.apply_entry(&entry.subject, &entry.headers, &entry.payload, None),
                     None => return,
                 },
             }
         }
     }
 
-    async fn read(&self) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).forget_lapsed(Instant::now());
-        if let Err(error) = self.read_all().await {
+    async fn refresh(&self) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).drop_expired(Instant::now());
+        if let Err(error) = self.read_bucket().await {
             tracing::debug!(%error, "congestion could not be read");
             // A restart of the server may have lost the bucket.
-            if let Err(error) = self.bus.restore(&[CONGESTION_BUCKET]).await {
+            if let Err(error) = self.bus.restore_buckets(&[CONGESTION_BUCKET]).await {
                 tracing::debug!(%error, "nor made again");
             }
         }
     }
 
-    async fn read_all(&self) -> Result<(), BusError> {
+    async fn read_bucket(&self) -> Result<(), BusError> {
         let (stream, filter) = (format!("KV_{CONGESTION_BUCKET}"), format!("$KV.{CONGESTION_BUCKET}.>"));
         let mut after = 0;
         loop {
-            let page = self.bus.read_in(&stream, &filter, after).await?;
+            let page = self.bus.read_page_in(&stream, &filter, after).await?;
             for entry in &page.messages {
-                self.take(&entry.subject, &entry.headers, &entry.payload, Some(entry.sequence));
+                self.apply_entry(&entry.subject, &entry.headers, &entry.payload, Some(entry.sequence));
                 after = entry.sequence;
             }
             if !page.more {
@@ -197,18 +203,18 @@ impl Congested {
         }
     }
 
-    fn take(&self, subject: &str, headers: &Headers, value: &[u8], sequence: Option<u64>) {
-        let Some(queue) = Queue::parse(subject).filter(|_| headers.get(COPY_OF).is_none()) else { return };
+    fn apply_entry(&self, subject: &str, headers: &Headers, value: &[u8], sequence: Option<u64>) {
+        let Some(queue) = InputQueue::parse_subject(subject).filter(|_| headers.get(COPY_OF).is_none()) else { return };
         let ended = headers.get(OPERATION).is_some();
         // Who writes what cannot be read has something else to say than that it is congested.
         let said = serde_json::from_slice(value).ok().filter(|_| !ended);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).note(queue, said, sequence, Instant::now());
+        self.known.write().unwrap_or_else(PoisonError::into_inner).apply_hint(queue, said, sequence, Instant::now());
     }
 }
 
-impl Known {
+impl CongestionHints {
     /// Takes in what was heard, or what was read at a sequence: the same entry read again is not said again.
-    fn note(&mut self, queue: Queue, said: Option<Congestion>, sequence: Option<u64>, now: Instant) {
+    fn apply_hint(&mut self, queue: InputQueue, said: Option<Congestion>, sequence: Option<u64>, now: Instant) {
         let Some(said) = said else {
             self.0.remove(&queue);
             return;
@@ -219,17 +225,17 @@ impl Known {
             (Some(known), Some(sequence)) if known.sequence.is_none_or(|before| before == sequence) => {
                 known.sequence = Some(sequence);
             }
-            _ => _ = self.0.insert(queue, Announced { said, at: now, sequence }),
+            _ => _ = self.0.insert(queue, CongestionHint { said, at: now, sequence }),
         }
     }
 
     /// By the clock of whoever asks: nothing says that an entry of the bucket has expired.
-    fn of(&self, queue: &Queue, now: Instant) -> Option<Congestion> {
+    fn congestion_of(&self, queue: &InputQueue, now: Instant) -> Option<Congestion> {
         self.0.get(queue).filter(|known| now.duration_since(known.at) < LIFETIME).map(|known| known.said)
     }
 
     /// Later than they lapse: an entry that the server forgets a little later must not count as said again.
-    fn forget_lapsed(&mut self, now: Instant) {
+    fn drop_expired(&mut self, now: Instant) {
         self.0.retain(|_, known| now.duration_since(known.at) < 2 * LIFETIME);
     }
 }
@@ -238,19 +244,20 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn agent(number: usize) -> Queue {
-        Queue::of(&Name::parse(&format!("a-{number}")).unwrap())
+    fn agent(number: usize) -> InputQueue {
+        InputQueue::for_agent(&Name::parse(&format!("a-{number}")).unwrap())
     }
 
     #[test]
     fn a_queue_is_told_by_its_subject() {
         let ann = Name::parse("ann").unwrap();
-        let (line, share) = (Queue::line(&agent(1).agent, &ann), Queue::share(&agent(1).agent, &ann));
+        let (line, share) =
+            (InputQueue::for_user_line(&agent(1).agent, &ann), InputQueue::for_user_share(&agent(1).agent, &ann));
         for queue in [agent(1), line, share] {
-            assert_eq!(Queue::parse(&queue.subject()), Some(queue));
+            assert_eq!(InputQueue::parse_subject(&queue.kv_subject()), Some(queue));
         }
         for subject in ["$KV.OTHER.a", "$KV.KAIRO_CONGESTION", "$KV.KAIRO_CONGESTION.a.b.c"] {
-            assert_eq!(Queue::parse(subject), None, "{subject}");
+            assert_eq!(InputQueue::parse_subject(subject), None, "{subject}");
         }
     }
 
@@ -258,48 +265,48 @@ mod tests {
 
     #[test]
     fn an_announcement_holds_until_it_is_withdrawn_or_was_not_repeated() {
-        let (mut known, begun) = (Known::default(), Instant::now());
-        known.note(agent(1), Some(SAID), None, begun);
-        known.note(agent(2), Some(SAID), None, begun);
-        known.note(agent(2), None, None, begun);
+        let (mut known, begun) = (CongestionHints::default(), Instant::now());
+        known.apply_hint(agent(1), Some(SAID), None, begun);
+        known.apply_hint(agent(2), Some(SAID), None, begun);
+        known.apply_hint(agent(2), None, None, begun);
         let almost = begun + LIFETIME - Duration::from_millis(1);
-        assert_eq!((known.of(&agent(1), almost), known.of(&agent(2), begun)), (Some(SAID), None));
-        assert_eq!(known.of(&agent(1), begun + LIFETIME), None);
-        known.note(agent(1), Some(SAID), None, almost);
-        known.forget_lapsed(begun + LIFETIME);
-        assert_eq!(known.of(&agent(1), begun + LIFETIME), Some(SAID));
-        known.forget_lapsed(almost + 2 * LIFETIME);
+        assert_eq!((known.congestion_of(&agent(1), almost), known.congestion_of(&agent(2), begun)), (Some(SAID), None));
+        assert_eq!(known.congestion_of(&agent(1), begun + LIFETIME), None);
+        known.apply_hint(agent(1), Some(SAID), None, almost);
+        known.drop_expired(begun + LIFETIME);
+        assert_eq!(known.congestion_of(&agent(1), begun + LIFETIME), Some(SAID));
+        known.drop_expired(almost + 2 * LIFETIME);
         assert!(known.0.is_empty());
     }
 
     #[test]
     fn what_is_read_again_is_not_said_again() {
-        let (mut known, begun) = (Known::default(), Instant::now());
+        let (mut known, begun) = (CongestionHints::default(), Instant::now());
         let later = begun + LIFETIME / 2;
-        known.note(agent(1), Some(SAID), None, begun);
-        known.note(agent(2), Some(SAID), Some(7), begun);
+        known.apply_hint(agent(1), Some(SAID), None, begun);
+        known.apply_hint(agent(2), Some(SAID), Some(7), begun);
         for number in [1, 2] {
-            known.note(agent(number), Some(SAID), Some(7), later);
-            assert_eq!(known.of(&agent(number), begun + LIFETIME), None, "{number}");
-            known.forget_lapsed(begun + LIFETIME);
-            known.note(agent(number), Some(SAID), Some(7), begun + LIFETIME);
-            assert_eq!(known.of(&agent(number), begun + LIFETIME), None, "{number}");
+            known.apply_hint(agent(number), Some(SAID), Some(7), later);
+            assert_eq!(known.congestion_of(&agent(number), begun + LIFETIME), None, "{number}");
+            known.drop_expired(begun + LIFETIME);
+            known.apply_hint(agent(number), Some(SAID), Some(7), begun + LIFETIME);
+            assert_eq!(known.congestion_of(&agent(number), begun + LIFETIME), None, "{number}");
             // Said again while nobody heard it.
-            known.note(agent(number), Some(SAID), Some(8), later);
-            assert_eq!(known.of(&agent(number), begun + LIFETIME), Some(SAID), "{number}");
+            known.apply_hint(agent(number), Some(SAID), Some(8), later);
+            assert_eq!(known.congestion_of(&agent(number), begun + LIFETIME), Some(SAID), "{number}");
         }
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let (mut known, now) = (Known::default(), Instant::now());
+        let (mut known, now) = (CongestionHints::default(), Instant::now());
         for number in 0..2 * MAX_QUEUES {
-            known.note(agent(number), Some(SAID), None, now);
+            known.apply_hint(agent(number), Some(SAID), None, now);
         }
         assert_eq!(known.0.len(), MAX_QUEUES);
         let more = Congestion { pending: 2_000, ..SAID };
-        known.note(agent(0), Some(more), None, now);
-        assert_eq!(known.of(&agent(0), now), Some(more));
+        known.apply_hint(agent(0), Some(more), None, now);
+        assert_eq!(known.congestion_of(&agent(0), now), Some(more));
     }
 
     #[test]

@@ -17,16 +17,16 @@ use tracing::Instrument;
 
 use super::{
     Bus, BusConfig, BusError,
-    failures::Failures,
-    port::{Delivered, Pull, Settlement, StoreError},
-    sealed::OpeningPull,
+    failure_counts::FailureCounts,
+    message_sealing::OpeningPull,
+    port::{ConsumerPull, PulledMessage, Settlement, StoreError},
 };
 use crate::{
     metrics::table::PROCESSING,
-    record::{Raw, Record, Unreadable},
+    record::{RawMessage, Record, UnreadableRecord},
     subjects::{Consumer, EVENTS_STREAM},
     telemetry,
-    vocabulary::{Newer, NotUnderstood},
+    vocabulary::{NewerReaderNeeded, NotUnderstood},
 };
 
 /// A record delivered to a handler.
@@ -39,7 +39,7 @@ pub struct Delivery {
 
 impl Delivery {
     /// Returns true if the message was delivered before, to this replica or another.
-    pub fn redelivered(&self) -> bool {
+    pub fn is_redelivered(&self) -> bool {
         self.attempt > 1
     }
 }
@@ -47,22 +47,22 @@ impl Delivery {
 /// A message delivered to a handler that reads it itself.
 #[derive(Clone, Debug)]
 pub struct RawDelivery {
-    pub raw: Raw,
+    pub raw: RawMessage,
     /// As [`Delivery::attempt`].
     pub attempt: u64,
 }
 
 /// The settlement of a delivery that was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum DeliveryOutcome {
     Done,
     /// Deliver it again after this time: another replica is working on it, or has room for it. This is no failure.
     Later(Duration),
 }
 
-impl Settled {
+impl DeliveryOutcome {
     /// Combines two settlements of one delivery: the later one wins.
-    pub fn and(self, other: Self) -> Self {
+    pub fn combine(self, other: Self) -> Self {
         match (self, other) {
             (Self::Later(one), Self::Later(other)) => Self::Later(one.max(other)),
             (Self::Later(delay), Self::Done) | (Self::Done, Self::Later(delay)) => Self::Later(delay),
@@ -73,7 +73,7 @@ impl Settled {
 
 /// The failure of a handler.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum HandlerFailure {
     /// May pass: tried again with growing delays.
     #[error("{0}")]
     Transient(String),
@@ -85,30 +85,30 @@ pub enum Failure {
     Permanent(String),
 }
 
-impl From<BusError> for Failure {
+impl From<BusError> for HandlerFailure {
     fn from(error: BusError) -> Self {
         match error {
-            BusError::Conflict { .. } => Failure::Conflict(error.to_string()),
-            BusError::Unavailable { .. } => Failure::Transient(error.to_string()),
-            BusError::TooLarge { .. } | BusError::Refused(_) => Failure::Permanent(error.to_string()),
+            BusError::Conflict { .. } => HandlerFailure::Conflict(error.to_string()),
+            BusError::Unavailable { .. } => HandlerFailure::Transient(error.to_string()),
+            BusError::TooLarge { .. } | BusError::Refused(_) => HandlerFailure::Permanent(error.to_string()),
         }
     }
 }
 
 /// A service's answer to a delivery. Deliveries come concurrently, more than once and in any order.
 pub trait Handler: Send + Sync + 'static {
-    fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
+    fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<DeliveryOutcome, HandlerFailure>> + Send;
 
     /// Deliveries that are in hand at once. A handler that has some wait for others, and so would keep what comes
     /// behind them from being read, may take more and keep to `bus.concurrency` itself.
-    fn in_hand(&self, limits: &BusConfig) -> usize {
+    fn max_in_flight(&self, limits: &BusConfig) -> usize {
         limits.concurrency
     }
 }
 
 /// An answer to messages that are no events of Kairo's.
 pub trait RawHandler: Send + Sync + 'static {
-    fn handle(&self, delivery: &RawDelivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
+    fn handle(&self, delivery: &RawDelivery) -> impl Future<Output = Result<DeliveryOutcome, HandlerFailure>> + Send;
 }
 
 /// Conflicts in a row before a delivery is treated as a failure that may pass.
@@ -116,76 +116,96 @@ const CONFLICTS: u32 = 8;
 
 /// Consumes until `shutdown`, then finishes what was begun and hands back the rest.
 pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
-    let in_hand = handler.in_hand(&bus.limits);
-    drive(bus, consumer, Arc::new(Records(handler)), in_hand, shutdown).await;
+    let in_hand = handler.max_in_flight(&bus.limits);
+    run_consume_loop(bus, consumer, Arc::new(RecordProcessor(handler)), in_hand, shutdown).await;
 }
 
 /// Like [`consume`], for messages that are no events of Kairo's.
 pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
-    drive(bus, consumer, Arc::new(Raws(handler)), bus.limits.concurrency, shutdown).await;
+    run_consume_loop(bus, consumer, Arc::new(RawProcessor(handler)), bus.limits.concurrency, shutdown).await;
 }
 
 /// The outcome of a delivery.
-pub(super) enum Outcome {
+pub(super) enum ProcessingOutcome {
     Unreadable(String),
-    Handled(Result<Settled, Failure>),
+    Handled(Result<DeliveryOutcome, HandlerFailure>),
 }
 
-impl Outcome {
+impl ProcessingOutcome {
     /// Returns the error type for metrics, or an empty string on success.
     fn error_type(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",
             Self::Handled(Ok(_)) => "",
-            Self::Handled(Err(Failure::Transient(_))) => "transient",
-            Self::Handled(Err(Failure::Conflict(_))) => "conflict",
-            Self::Handled(Err(Failure::Permanent(_))) => "permanent",
+            Self::Handled(Err(HandlerFailure::Transient(_))) => "transient",
+            Self::Handled(Err(HandlerFailure::Conflict(_))) => "conflict",
+            Self::Handled(Err(HandlerFailure::Permanent(_))) => "permanent",
         }
     }
 }
 
 /// Reads a message and has it handled.
-pub(super) trait Work: Send + Sync + 'static {
-    fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> impl Future<Output = Outcome> + Send;
+pub(super) trait DeliveryProcessor: Send + Sync + 'static {
+    fn process_delivery(
+        &self,
+        bus: &Bus,
+        consumer: Consumer,
+        delivery: &RawDelivery,
+    ) -> impl Future<Output = ProcessingOutcome> + Send;
 }
 
-pub(super) struct Records<H>(pub(super) Arc<H>);
+pub(super) struct RecordProcessor<H>(pub(super) Arc<H>);
 
-impl<H: Handler> Work for Records<H> {
-    async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
-        let record = match delivery.raw.understand(bus.limits.max_body_bytes) {
+impl<H: Handler> DeliveryProcessor for RecordProcessor<H> {
+    async fn process_delivery(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> ProcessingOutcome {
+        let record = match delivery.raw.read_or_reject_newer(bus.limits.max_body_bytes) {
             Ok(record) => record,
-            Err(NotUnderstood::Unreadable(Unreadable::Carried { .. })) => return Outcome::Handled(Ok(Settled::Done)),
-            Err(NotUnderstood::Unreadable(unreadable)) => return Outcome::Unreadable(unreadable.to_string()),
-            Err(NotUnderstood::Newer(newer)) => return left_to_others(bus, consumer, &delivery.raw, &newer),
+            Err(NotUnderstood::Unreadable(UnreadableRecord::Carried { .. })) => {
+                return ProcessingOutcome::Handled(Ok(DeliveryOutcome::Done));
+            }
+            Err(NotUnderstood::Unreadable(unreadable)) => return ProcessingOutcome::Unreadable(unreadable.to_string()),
+            Err(NotUnderstood::Newer(newer)) => return leave_to_newer_replica(bus, consumer, &delivery.raw, &newer),
         };
         let delivery = Delivery { record, attempt: delivery.attempt };
-        let handled = handle(bus, || self.0.handle(&delivery)).instrument(span(consumer, &delivery.record));
-        Outcome::Handled(handled.await)
+        let handled =
+            retry_conflicts(bus, || self.0.handle(&delivery)).instrument(processing_span(consumer, &delivery.record));
+        ProcessingOutcome::Handled(handled.await)
     }
 }
 
 /// A replica that understands it is given it in its turn, whenever there is one.
-fn left_to_others(bus: &Bus, consumer: Consumer, raw: &Raw, newer: &Newer) -> Outcome {
+fn leave_to_newer_replica(
+    bus: &Bus,
+    consumer: Consumer,
+    raw: &RawMessage,
+    newer: &NewerReaderNeeded,
+) -> ProcessingOutcome {
     tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, %newer, "left to newer replicas");
-    Outcome::Handled(Ok(Settled::Later(Duration::from_millis(bus.limits.ack_wait_ms))))
+    ProcessingOutcome::Handled(Ok(DeliveryOutcome::Later(Duration::from_millis(bus.limits.ack_wait_ms))))
 }
 
-pub(super) struct Raws<H>(pub(super) Arc<H>);
+pub(super) struct RawProcessor<H>(pub(super) Arc<H>);
 
-impl<H: RawHandler> Work for Raws<H> {
-    async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
-        let handled = handle(bus, || self.0.handle(delivery)).instrument(raw_span(consumer, &delivery.raw));
-        Outcome::Handled(handled.await)
+impl<H: RawHandler> DeliveryProcessor for RawProcessor<H> {
+    async fn process_delivery(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> ProcessingOutcome {
+        let handled =
+            retry_conflicts(bus, || self.0.handle(delivery)).instrument(raw_processing_span(consumer, &delivery.raw));
+        ProcessingOutcome::Handled(handled.await)
     }
 }
 
-async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, in_hand: usize, shutdown: CancellationToken) {
-    let consuming = Consuming {
+async fn run_consume_loop<W: DeliveryProcessor>(
+    bus: &Bus,
+    consumer: Consumer,
+    worker: Arc<W>,
+    in_hand: usize,
+    shutdown: CancellationToken,
+) {
+    let consuming = ConsumeLoop {
         bus: bus.clone(),
         consumer,
         worker,
-        failures: Arc::new(Failures::new(usize::try_from(bus.limits.max_ack_pending).unwrap_or(usize::MAX))),
+        failures: Arc::new(FailureCounts::new(usize::try_from(bus.limits.max_ack_pending).unwrap_or(usize::MAX))),
         running: TaskTracker::new(),
         permits: Arc::new(Semaphore::new(in_hand)),
         shutdown,
@@ -193,22 +213,22 @@ async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, in_hand: 
     };
     let mut failures = 0;
     while !consuming.shutdown.is_cancelled() {
-        match consuming.pull().await {
+        match consuming.open_pull().await {
             Ok(mut pull) => {
-                bus.lacking.found(consumer);
-                failures = if consuming.deliver(&mut *pull).await { 0 } else { failures + 1 };
-                hand_back(bus, &mut *pull).await;
+                bus.lacking.mark_found(consumer);
+                failures = if consuming.deliver_messages(&mut *pull).await { 0 } else { failures + 1 };
+                nak_prefetched(bus, &mut *pull).await;
             }
             Err(error) => {
                 tracing::warn!(consumer = consumer.name(), %error, "cannot pull, trying again");
                 if let StoreError::Unprovisioned(_) = error {
-                    bus.lacking.missed(consumer, error.to_string());
+                    bus.lacking.mark_missing(consumer, error.to_string());
                 }
                 failures += 1;
             }
         }
         if failures > 0 {
-            let pause = tokio::time::sleep(backoff(&bus.limits, failures));
+            let pause = tokio::time::sleep(backoff_delay(&bus.limits, failures));
             consuming.shutdown.run_until_cancelled(pause).await;
         }
     }
@@ -216,11 +236,11 @@ async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, in_hand: 
 }
 
 /// A consume loop and what it has in hand.
-struct Consuming<W> {
+struct ConsumeLoop<W> {
     bus: Bus,
     consumer: Consumer,
     worker: Arc<W>,
-    failures: Arc<Failures>,
+    failures: Arc<FailureCounts>,
     running: TaskTracker,
     permits: Arc<Semaphore>,
     /// Take nothing new.
@@ -229,14 +249,14 @@ struct Consuming<W> {
     halt: CancellationToken,
 }
 
-impl<W: Work> Consuming<W> {
-    async fn pull(&self) -> Result<Box<dyn Pull>, StoreError> {
-        let pull = self.bus.port.pull(self.consumer).await?;
+impl<W: DeliveryProcessor> ConsumeLoop<W> {
+    async fn open_pull(&self) -> Result<Box<dyn ConsumerPull>, StoreError> {
+        let pull = self.bus.port.open_pull(self.consumer).await?;
         Ok(Box::new(OpeningPull::new(pull, self.bus.clone())))
     }
 
     /// Hands messages to the handler until shutdown (true) or until the pull breaks (false).
-    async fn deliver(&self, pull: &mut dyn Pull) -> bool {
+    async fn deliver_messages(&self, pull: &mut dyn ConsumerPull) -> bool {
         loop {
             let permit = tokio::select! {
                 biased;
@@ -246,14 +266,14 @@ impl<W: Work> Consuming<W> {
             let next = tokio::select! {
                 biased;
                 () = self.shutdown.cancelled() => return true,
-                next = pull.next() => next,
+                next = pull.next_delivery() => next,
             };
             match next {
                 Some(Ok(delivered)) => {
                     let (bus, worker, halt) = (self.bus.clone(), self.worker.clone(), self.halt.clone());
                     let (consumer, failures) = (self.consumer, self.failures.clone());
                     self.bus.spawn(self.running.track_future(async move {
-                        settle(&bus, consumer, &*worker, &failures, &halt, delivered).await;
+                        process_and_settle(&bus, consumer, &*worker, &failures, &halt, delivered).await;
                         drop(permit);
                     }));
                 }
@@ -283,47 +303,52 @@ impl<W: Work> Consuming<W> {
 }
 
 /// Gives messages that were pulled but not begun to other replicas at once.
-async fn hand_back(bus: &Bus, pull: &mut dyn Pull) {
-    while let Some(Some(Ok(delivered))) = pull.next().now_or_never() {
+async fn nak_prefetched(bus: &Bus, pull: &mut dyn ConsumerPull) {
+    while let Some(Some(Ok(delivered))) = pull.next_delivery().now_or_never() {
         let _ = bus.port.settle(&delivered.receipt, Settlement::Again(Duration::ZERO)).await;
     }
 }
 
-async fn settle<W: Work>(
+async fn process_and_settle<W: DeliveryProcessor>(
     bus: &Bus,
     consumer: Consumer,
     worker: &W,
-    failures: &Failures,
+    failures: &FailureCounts,
     halt: &CancellationToken,
-    Delivered { raw, attempt, receipt }: Delivered,
+    PulledMessage { raw, attempt, receipt }: PulledMessage,
 ) {
     let delivery = RawDelivery { raw, attempt };
     let began = Instant::now();
     let work = async {
         // What stands beside the log has no partition.
-        match Some(&delivery.raw).filter(|_| consumer.stream() == EVENTS_STREAM).and_then(|raw| bus.misplaced(raw)) {
-            Some(misplaced) => Outcome::Unreadable(misplaced.to_string()),
-            None => worker.work(bus, consumer, &delivery).await,
+        match Some(&delivery.raw)
+            .filter(|_| consumer.stream() == EVENTS_STREAM)
+            .and_then(|raw| bus.misplacement_of(raw))
+        {
+            Some(misplaced) => ProcessingOutcome::Unreadable(misplaced.to_string()),
+            None => worker.process_delivery(bus, consumer, &delivery).await,
         }
     };
     let outcome = tokio::select! {
         biased;
-        outcome = alive(bus, &receipt, delivery.raw.stored, work) => outcome,
-        () = halt.cancelled() => Outcome::Handled(Ok(Settled::Later(Duration::ZERO))),
+        outcome = with_progress_acks(bus, &receipt, delivery.raw.stored, work) => outcome,
+        () = halt.cancelled() => ProcessingOutcome::Handled(Ok(DeliveryOutcome::Later(Duration::ZERO))),
     };
     let raw = delivery.raw;
     let error = outcome.error_type();
-    bus.metrics.took(&PROCESSING, began.elapsed(), &["nats", "process", consumer.name(), error]);
+    bus.metrics.record_duration(&PROCESSING, began.elapsed(), &["nats", "process", consumer.name(), error]);
     let judging = async {
         match outcome {
-            Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
-            Outcome::Handled(outcome) => judge(bus, consumer, failures, &raw, outcome).await,
+            ProcessingOutcome::Unreadable(reason) => {
+                settle_dead_letter(bus, bus.write_unreadable(consumer.name(), &raw, &reason).await)
+            }
+            ProcessingOutcome::Handled(outcome) => choose_settlement(bus, consumer, failures, &raw, outcome).await,
         }
     };
     // What the log says of a failure belongs to the message's trace.
     let settlement = match error.is_empty() {
         true => judging.await,
-        false => judging.instrument(raw_span(consumer, &raw)).await,
+        false => judging.instrument(raw_processing_span(consumer, &raw)).await,
     };
     if matches!(settlement, Settlement::Done | Settlement::GivenUp) {
         failures.forget(raw.sequence);
@@ -334,32 +359,32 @@ async fn settle<W: Work>(
 }
 
 /// Chooses the settlement of a handled delivery, and writes a dead letter if it failed for good.
-async fn judge(
+async fn choose_settlement(
     bus: &Bus,
     consumer: Consumer,
-    failures: &Failures,
-    raw: &Raw,
-    outcome: Result<Settled, Failure>,
+    failures: &FailureCounts,
+    raw: &RawMessage,
+    outcome: Result<DeliveryOutcome, HandlerFailure>,
 ) -> Settlement {
     let reason = match outcome {
-        Ok(Settled::Done) => return Settlement::Done,
-        Ok(Settled::Later(delay)) => return Settlement::Again(delay),
-        Err(Failure::Permanent(reason)) => {
-            return set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await);
+        Ok(DeliveryOutcome::Done) => return Settlement::Done,
+        Ok(DeliveryOutcome::Later(delay)) => return Settlement::Again(delay),
+        Err(HandlerFailure::Permanent(reason)) => {
+            return settle_dead_letter(bus, bus.write_dead_letter(consumer.name(), raw, &reason).await);
         }
-        Err(Failure::Transient(reason) | Failure::Conflict(reason)) => reason,
+        Err(HandlerFailure::Transient(reason) | HandlerFailure::Conflict(reason)) => reason,
     };
-    let failed = failures.count(raw.sequence);
+    let failed = failures.count_failure(raw.sequence);
     if failed >= bus.limits.max_attempts {
         let reason = format!("gave up after {failed} attempts: {reason}");
-        return set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await);
+        return settle_dead_letter(bus, bus.write_dead_letter(consumer.name(), raw, &reason).await);
     }
     tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, failed, reason, "will try again");
-    Settlement::Again(backoff(&bus.limits, failed))
+    Settlement::Again(backoff_delay(&bus.limits, failed))
 }
 
 /// The span of dealing with a message, a child of whatever published it, so that one message is one trace.
-pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
+pub fn processing_span(consumer: Consumer, record: &Record) -> tracing::Span {
     let span = tracing::info_span!(
         "process",
         otel.name = consumer.name(),
@@ -367,7 +392,7 @@ pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
         messaging.system = "nats",
         messaging.destination.name = record.subject,
         messaging.message.id = %record.envelope.id,
-        kairo.sequence = signed(record.sequence),
+        kairo.sequence = as_signed(record.sequence),
     );
     if let Some(traceparent) = &record.envelope.traceparent {
         telemetry::set_parent(&span, traceparent);
@@ -376,19 +401,19 @@ pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
 }
 
 /// Unsigned numbers reach OpenTelemetry as texts.
-fn signed(sequence: u64) -> i64 {
+fn as_signed(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
 /// The span of dealing with a message that is no event of Kairo's, or with what became of one.
-fn raw_span(consumer: Consumer, raw: &Raw) -> tracing::Span {
+fn raw_processing_span(consumer: Consumer, raw: &RawMessage) -> tracing::Span {
     let span = tracing::info_span!(
         "process",
         otel.name = consumer.name(),
         otel.kind = "consumer",
         messaging.system = "nats",
         messaging.destination.name = raw.subject,
-        kairo.sequence = signed(raw.sequence),
+        kairo.sequence = as_signed(raw.sequence),
     );
     if let Some(traceparent) = raw.header("traceparent") {
         telemetry::set_parent(&span, traceparent);
@@ -397,14 +422,14 @@ fn raw_span(consumer: Consumer, raw: &Raw) -> tracing::Span {
 }
 
 /// Calls the handler, again at once after a conflict.
-async fn handle<F>(bus: &Bus, handler: impl Fn() -> F + Send) -> Result<Settled, Failure>
+async fn retry_conflicts<F>(bus: &Bus, handler: impl Fn() -> F + Send) -> Result<DeliveryOutcome, HandlerFailure>
 where
-    F: Future<Output = Result<Settled, Failure>> + Send,
+    F: Future<Output = Result<DeliveryOutcome, HandlerFailure>> + Send,
 {
     let mut conflicts = 0;
     loop {
         match handler().await {
-            Err(Failure::Conflict(reason)) if conflicts < CONFLICTS => {
+            Err(HandlerFailure::Conflict(reason)) if conflicts < CONFLICTS => {
                 conflicts += 1;
                 tracing::debug!(service = bus.service.name(), reason, conflicts, "conflict");
             }
@@ -415,7 +440,7 @@ where
 
 /// Runs `work`, telling the server every third of the ack wait that it is still going on; and first of all where the
 /// delivery may have waited here for so long, behind others or while this replica was frozen.
-async fn alive<T>(bus: &Bus, receipt: &str, stored: Timestamp, work: impl Future<Output = T>) -> T {
+async fn with_progress_acks<T>(bus: &Bus, receipt: &str, stored: Timestamp, work: impl Future<Output = T>) -> T {
     let every = Duration::from_millis((bus.limits.ack_wait_ms / 3).max(50));
     if bus.now().duration_since(stored).unsigned_abs() >= every {
         let _ = bus.port.settle(receipt, Settlement::InProgress).await;
@@ -435,18 +460,18 @@ async fn alive<T>(bus: &Bus, receipt: &str, stored: Timestamp, work: impl Future
 }
 
 /// The message is given up only once its dead letter is written.
-fn set_aside(bus: &Bus, letter: Result<(), BusError>) -> Settlement {
+fn settle_dead_letter(bus: &Bus, letter: Result<(), BusError>) -> Settlement {
     match letter {
         Ok(()) => Settlement::GivenUp,
         Err(error) => {
             tracing::warn!(%error, "dead letter not written, the message will come again");
-            Settlement::Again(backoff(&bus.limits, 1))
+            Settlement::Again(backoff_delay(&bus.limits, 1))
         }
     }
 }
 
 /// The delay before attempt number `attempt` + 1.
-pub fn backoff(limits: &BusConfig, attempt: u64) -> Duration {
+pub fn backoff_delay(limits: &BusConfig, attempt: u64) -> Duration {
     let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(30);
     let delay = limits.retry_first_ms.saturating_mul(1 << doublings);
     Duration::from_millis(delay.min(limits.retry_longest_ms))

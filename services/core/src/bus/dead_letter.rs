@@ -5,14 +5,14 @@ use uuid::Uuid;
 
 use super::{
     Bus, BusError,
-    append::{Outgoing, Written},
-    port::Message,
+    append::{OutgoingEvent, StoreAck},
+    port::OutgoingMessage,
 };
 use crate::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     metrics::table::DEAD_LETTERS_WRITTEN,
-    record::Raw,
+    record::RawMessage,
     subjects::{self, Consumer, EVENTS_STREAM},
 };
 
@@ -23,35 +23,41 @@ const NOT_WRITTEN: &str = "a dead letter was not written yet";
 
 impl Bus {
     /// Writes a dead letter about a message that the consumer cannot deal with. Giving up on it twice writes one.
-    pub async fn dead_letter(&self, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
-        let id = ids::named("dead-letter", &[consumer, &message.sequence.to_string()]);
-        self.write_letter(id, consumer, message, reason).await
+    pub async fn write_dead_letter(&self, consumer: &str, message: &RawMessage, reason: &str) -> Result<(), BusError> {
+        let id = ids::from_parts("dead-letter", &[consumer, &message.sequence.to_string()]);
+        self.store_dead_letter(id, consumer, message, reason).await
     }
 
     /// Writes a dead letter about a message that cannot be read: one, whichever of its consumers finds out.
-    pub async fn unreadable(&self, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
-        let id = ids::named("unreadable", &[&message.sequence.to_string()]);
-        self.write_letter(id, consumer, message, reason).await
+    pub async fn write_unreadable(&self, consumer: &str, message: &RawMessage, reason: &str) -> Result<(), BusError> {
+        let id = ids::from_parts("unreadable", &[&message.sequence.to_string()]);
+        self.store_dead_letter(id, consumer, message, reason).await
     }
 
-    /// Like [`Bus::dead_letter`], until it is written.
-    pub async fn dead_letter_in_time(&self, consumer: &str, message: &Raw, reason: &str) {
-        self.in_time(NOT_WRITTEN, || self.dead_letter(consumer, message, reason)).await;
+    /// Like [`Bus::write_dead_letter`], until it is written.
+    pub async fn write_dead_letter_with_retry(&self, consumer: &str, message: &RawMessage, reason: &str) {
+        self.retry_until_success(NOT_WRITTEN, || self.write_dead_letter(consumer, message, reason)).await;
     }
 
-    /// Like [`Bus::unreadable`], until it is written.
-    pub async fn unreadable_in_time(&self, consumer: &str, message: &Raw, reason: &str) {
-        self.in_time(NOT_WRITTEN, || self.unreadable(consumer, message, reason)).await;
+    /// Like [`Bus::write_unreadable`], until it is written.
+    pub async fn write_unreadable_with_retry(&self, consumer: &str, message: &RawMessage, reason: &str) {
+        self.retry_until_success(NOT_WRITTEN, || self.write_unreadable(consumer, message, reason)).await;
     }
 
-    async fn write_letter(&self, id: Uuid, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
+    async fn store_dead_letter(
+        &self,
+        id: Uuid,
+        consumer: &str,
+        message: &RawMessage,
+        reason: &str,
+    ) -> Result<(), BusError> {
         tracing::warn!(consumer, subject = message.subject, sequence = message.sequence, reason, "dead letter");
-        let envelope = Envelope::entering(id, self.service, Origin::System, self.now());
+        let envelope = Envelope::from_outside(id, self.service, Origin::System, self.now());
         // What is sealed there is sealed here.
         let body = message.sealed.as_ref().unwrap_or(&message.payload);
         let letter = DeadLetter {
             consumer: consumer.to_owned(),
-            stream: stream_of(consumer).to_owned(),
+            stream: consumer_stream(consumer).to_owned(),
             sequence: message.sequence,
             subject: message.subject.clone(),
             reason: reason.to_owned(),
@@ -59,22 +65,22 @@ impl Bus {
             size: body.len() as u64,
         };
         let Ok(owner) = Name::parse(self.service.name()) else { return Ok(()) };
-        let event = Outgoing::new(&subjects::DEAD_LETTER, &owner, envelope, letter);
-        let written = self.store_beside(&event).await?;
+        let event = OutgoingEvent::new(&subjects::DEAD_LETTER, &owner, envelope, letter);
+        let written = self.store_with_dead_letters(&event).await?;
         self.metrics.count(&DEAD_LETTERS_WRITTEN, f64::from(!written.duplicate), &[]);
         Ok(())
     }
 
     /// Writes something beside the dead letters: a letter, or what becomes of one. The same id is written once.
-    pub(super) async fn store_beside(&self, event: &Outgoing) -> Result<Written, BusError> {
-        let message = Message::new(event.subject.clone(), event.headers(), event.body.encode());
-        let stored = self.store(message.once(event.envelope.id.to_string())).await;
+    pub(super) async fn store_with_dead_letters(&self, event: &OutgoingEvent) -> Result<StoreAck, BusError> {
+        let message = OutgoingMessage::new(event.subject.clone(), event.headers(), event.body.encode());
+        let stored = self.store_message(message.with_id(event.envelope.id.to_string())).await;
         stored.map_err(|error| BusError::unavailable("writing beside the dead letters")(error))
     }
 }
 
 /// The stream that the consumer of this name reads; projector's readers of the log are no durable consumers.
-fn stream_of(consumer: &str) -> &'static str {
+fn consumer_stream(consumer: &str) -> &'static str {
     let durable = Consumer::DURABLE.into_iter().find(|durable| durable.name() == consumer);
     durable.map_or(EVENTS_STREAM, Consumer::stream)
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Bus,
     congestion::LIFETIME,
-    port::{Headers, Message},
+    port::{Headers, OutgoingMessage},
 };
 use crate::subjects::CONGESTION_BUCKET;
 
@@ -24,27 +24,27 @@ pub const KEY: &str = "CAP";
 /// Longest reason that is taken in, in bytes.
 const MAX_REASON: usize = 2_000;
 
-fn subject() -> String {
+fn fence_subject() -> String {
     format!("$KV.{CONGESTION_BUCKET}.{KEY}")
 }
 
 /// Says for [`LIFETIME`] why no model may be asked; with no reason, that they may be again.
 pub async fn announce(bus: &Bus, reason: Option<&str>) {
     let value = reason.unwrap_or_default().as_bytes().to_vec();
-    if let Err(error) = bus.store(Message::new(subject(), Headers::new(), value)).await {
+    if let Err(error) = bus.store_message(OutgoingMessage::new(fence_subject(), Headers::new(), value)).await {
         tracing::warn!(%error, "whether models may be asked could not be said");
     }
 }
 
 /// The last announcement.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Arc<RwLock<Option<(String, Instant)>>>);
+pub struct ModelFence(Arc<RwLock<Option<(String, Instant)>>>);
 
-impl Fence {
+impl ModelFence {
     /// Follows what is announced until `shutdown`.
     pub async fn follow(bus: &Bus, shutdown: CancellationToken) -> Self {
         let fence = Self::default();
-        let mut heard = match bus.subscribe(subject()).await {
+        let mut heard = match bus.subscribe(fence_subject()).await {
             Ok(heard) => heard,
             Err(error) => {
                 tracing::warn!(%error, "the cap of the installation is not heard of");
@@ -54,7 +54,7 @@ impl Fence {
         let own = fence.clone();
         let listening = async move {
             while let Some(said) = heard.next().await {
-                own.note(&said.payload, Instant::now());
+                own.apply_announcement(&said.payload, Instant::now());
             }
         };
         bus.spawn(async move { _ = shutdown.run_until_cancelled(listening).await });
@@ -71,7 +71,7 @@ impl Fence {
         known.as_ref().filter(|(_, at)| now.duration_since(*at) < LIFETIME).map(|(reason, _)| reason.clone())
     }
 
-    fn note(&self, said: &[u8], now: Instant) {
+    fn apply_announcement(&self, said: &[u8], now: Instant) {
         let reason = String::from_utf8_lossy(said.get(..MAX_REASON).unwrap_or(said)).into_owned();
         let known = Some((reason, now)).filter(|(reason, _)| !reason.is_empty());
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = known;
@@ -84,14 +84,14 @@ mod tests {
 
     #[test]
     fn a_reason_holds_until_it_is_withdrawn_or_not_repeated() {
-        let (fence, now) = (Fence::default(), Instant::now());
+        let (fence, now) = (ModelFence::default(), Instant::now());
         assert_eq!(fence.reason_at(now), None);
-        fence.note(b"too dear", now);
+        fence.apply_announcement(b"too dear", now);
         assert_eq!(fence.reason_at(now + LIFETIME / 2).as_deref(), Some("too dear"));
         assert_eq!(fence.reason_at(now + LIFETIME), None);
-        fence.note(b"", now);
+        fence.apply_announcement(b"", now);
         assert_eq!(fence.reason_at(now), None);
-        fence.note(&[b'x'; 3_000], now);
+        fence.apply_announcement(&[b'x'; 3_000], now);
         assert_eq!(fence.reason_at(now).unwrap().len(), MAX_REASON);
     }
 

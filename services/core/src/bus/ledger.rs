@@ -16,7 +16,7 @@ use kairo_proto::{
 };
 use uuid::Uuid;
 
-use super::{Bus, BusError, append::Outgoing, patience::Patience};
+use super::{Bus, BusError, append::OutgoingEvent, retry_deadline::RetryDeadline};
 use crate::{
     consent,
     ids::{self, Name},
@@ -38,12 +38,12 @@ const RACES: u32 = 64;
 pub struct Ledger {
     bus: Bus,
     row: &'static Route,
-    windows: KeyedLocks<Name, Option<Window>>,
+    windows: KeyedLocks<Name, Option<LedgerWindow>>,
 }
 
 /// The outcome of an attempt to write an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entered {
+pub enum LedgerOutcome {
     Written {
         sequence: u64,
     },
@@ -53,7 +53,7 @@ pub enum Entered {
 
 /// An entry about an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     pub sequence: u64,
     /// The replica that made it.
     pub by: String,
@@ -61,10 +61,10 @@ pub struct Entry {
 
 /// The known part of one agent's subject: every entry with a sequence in (`from`, `last`].
 #[derive(Debug, PartialEq)]
-struct Window {
+struct LedgerWindow {
     from: u64,
     last: u64,
-    entries: BTreeMap<Uuid, Entry>,
+    entries: BTreeMap<Uuid, LedgerEntry>,
     order: VecDeque<(u64, Uuid)>,
 }
 
@@ -74,43 +74,53 @@ impl Ledger {
     }
 
     /// Writes `event` unless there is an entry above sequence `since` about one of its actions, or one on a consent that it begins
-    /// an action on ([`consent::used`]). While the server is
+    /// an action on ([`consent::used_consent_id`]). While the server is
     /// away it keeps trying for as long as `hold_ms` says; that an earlier try got there is success, too, whoever has
     /// looked at the ledger since.
-    pub async fn enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
-        let mut patience = Patience::new(&self.bus.limits);
+    pub async fn record_once(
+        &self,
+        agent: &Name,
+        since: u64,
+        event: &OutgoingEvent,
+    ) -> Result<LedgerOutcome, BusError> {
+        let mut patience = RetryDeadline::new(&self.bus.limits);
         loop {
-            match self.try_enter(agent, since, event).await {
+            match self.try_record_once(agent, since, event).await {
                 Ok(entered) => return Ok(entered),
-                Err(error) => patience.after(error).await?,
+                Err(error) => patience.backoff_after(error).await?,
             }
         }
     }
 
-    async fn try_enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
-        let Content { actions, consents, by } = content(&event.body);
+    async fn try_record_once(
+        &self,
+        agent: &Name,
+        since: u64,
+        event: &OutgoingEvent,
+    ) -> Result<LedgerOutcome, BusError> {
+        let EntryContent { actions, consents, by } = entry_content(&event.body);
         let needed: Vec<Uuid> =
             actions.iter().chain(consents.iter().filter(|it| it.begins).map(|it| &it.id)).copied().collect();
         let slot = self.windows.get(agent);
         let mut slot = slot.lock().await;
         for _ in 0..RACES {
-            let window = self.cover(agent, &mut slot, since).await?;
+            let window = self.window_covering(agent, &mut slot, since).await?;
             let already: Vec<Uuid> = needed.iter().copied().filter(|id| window.entries.contains_key(id)).collect();
             if let Some(entry) = already.first().and_then(|id| window.entries.get(id)) {
                 let sequence = entry.sequence;
-                window.forget();
-                return Ok(match self.is_the_same(event, sequence).await? {
-                    true => Entered::Written { sequence },
-                    false => Entered::Already(already),
+                window.evict_oldest();
+                return Ok(match self.is_same_event(event, sequence).await? {
+                    true => LedgerOutcome::Written { sequence },
+                    false => LedgerOutcome::Already(already),
                 });
             }
             match self.bus.append(event, window.last).await {
                 Ok(written) => {
-                    window.add(written.sequence, by, &actions, &consents);
-                    window.forget();
-                    return Ok(Entered::Written { sequence: written.sequence });
+                    window.apply_entry(written.sequence, by, &actions, &consents);
+                    window.evict_oldest();
+                    return Ok(LedgerOutcome::Written { sequence: written.sequence });
                 }
-                Err(BusError::Conflict { .. }) => self.read_on(agent, window).await?,
+                Err(BusError::Conflict { .. }) => self.catch_up_window(agent, window).await?,
                 Err(error) => return Err(error),
             }
         }
@@ -121,34 +131,39 @@ impl Ledger {
     /// another task of this replica read the ledger or wrote after it, so that [`Bus::append`] does not find it last.
     /// The id alone does not identify it, since replicas at the same work derive the same one; the time in the envelope
     /// does.
-    async fn is_the_same(&self, event: &Outgoing, sequence: u64) -> Result<bool, BusError> {
-        let record = self.bus.at(sequence).await?;
+    async fn is_same_event(&self, event: &OutgoingEvent, sequence: u64) -> Result<bool, BusError> {
+        let record = self.bus.record_at(sequence).await?;
         let same = record.envelope.to_headers() == event.envelope.to_headers();
         Ok(same && record.body.encode() == event.body.encode())
     }
 
     /// The entries about these actions, or on these consents, above `since`, as the log stands now.
-    pub async fn entries(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<BTreeMap<Uuid, Entry>, BusError> {
-        self.look(agent, since, |window| window.about(actions)).await
-    }
-
-    /// Like [`Ledger::entries`], but misses nothing that was written before it was asked for, whichever server answers:
-    /// the stream's leader says how far the subject goes. An error while the server that answers is behind.
-    pub async fn entries_for_sure(
+    pub async fn entries_about(
         &self,
         agent: &Name,
         since: u64,
         actions: &[Uuid],
-    ) -> Result<BTreeMap<Uuid, Entry>, BusError> {
-        let last = self.bus.last_at_leader(&self.row.of(agent)).await?;
-        let sure = |window: &Window| (window.last >= last).then(|| window.about(actions));
+    ) -> Result<BTreeMap<Uuid, LedgerEntry>, BusError> {
+        self.inspect_window(agent, since, |window| window.entries_about(actions)).await
+    }
+
+    /// Like [`Ledger::entries_about`], but misses nothing that was written before it was asked for, whichever server answers:
+    /// the stream's leader says how far the subject goes. An error while the server that answers is behind.
+    pub async fn entries_as_of_leader(
+        &self,
+        agent: &Name,
+        since: u64,
+        actions: &[Uuid],
+    ) -> Result<BTreeMap<Uuid, LedgerEntry>, BusError> {
+        let last = self.bus.last_at_leader(&self.row.of_owner(agent)).await?;
+        let sure = |window: &LedgerWindow| (window.last >= last).then(|| window.entries_about(actions));
         let behind = || BusError::Unavailable { doing: "reading a ledger", source: "the server is behind".into() };
-        self.look(agent, since, sure).await?.ok_or_else(behind)
+        self.inspect_window(agent, since, sure).await?.ok_or_else(behind)
     }
 
     /// All entries above `since`, as the log stands now.
-    pub async fn all(&self, agent: &Name, since: u64) -> Result<BTreeMap<Uuid, Entry>, BusError> {
-        self.look(agent, since, |window| {
+    pub async fn all_entries(&self, agent: &Name, since: u64) -> Result<BTreeMap<Uuid, LedgerEntry>, BusError> {
+        self.inspect_window(agent, since, |window| {
             let above = window.entries.iter().filter(|(_, entry)| entry.sequence > since);
             above.map(|(id, entry)| (*id, entry.clone())).collect()
         })
@@ -156,82 +171,88 @@ impl Ledger {
     }
 
     /// The record that is the entry about `action` above `since`, if there is one.
-    pub async fn record(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<Record>, BusError> {
-        match self.entries(agent, since, &[action]).await?.get(&action) {
-            Some(entry) => Ok(Some(self.bus.at(entry.sequence).await?)),
+    pub async fn entry_record(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<Record>, BusError> {
+        match self.entries_about(agent, since, &[action]).await?.get(&action) {
+            Some(entry) => Ok(Some(self.bus.record_at(entry.sequence).await?)),
             None => Ok(None),
         }
     }
 
     /// Looks at all there is above `since` as the log stands now.
-    async fn look<T>(&self, agent: &Name, since: u64, look: impl FnOnce(&Window) -> T) -> Result<T, BusError> {
+    async fn inspect_window<T>(
+        &self,
+        agent: &Name,
+        since: u64,
+        look: impl FnOnce(&LedgerWindow) -> T,
+    ) -> Result<T, BusError> {
         let slot = self.windows.get(agent);
         let mut slot = slot.lock().await;
-        let window = self.cover(agent, &mut slot, since).await?;
-        self.read_on(agent, window).await?;
+        let window = self.window_covering(agent, &mut slot, since).await?;
+        self.catch_up_window(agent, window).await?;
         let seen = look(window);
-        window.forget();
+        window.evict_oldest();
         Ok(seen)
     }
 
     /// The window, reaching down to `since`.
-    async fn cover<'w>(
+    async fn window_covering<'w>(
         &self,
         agent: &Name,
-        slot: &'w mut Option<Window>,
+        slot: &'w mut Option<LedgerWindow>,
         since: u64,
-    ) -> Result<&'w mut Window, BusError> {
+    ) -> Result<&'w mut LedgerWindow, BusError> {
         if slot.as_ref().is_none_or(|window| window.from > since) {
-            let last = self.bus.last(&self.row.of(agent)).await?.map_or(0, |last| last.sequence);
-            let mut window = Window {
+            let last = self.bus.last_message(&self.row.of_owner(agent)).await?.map_or(0, |last| last.sequence);
+            let mut window = LedgerWindow {
                 from: since.min(last),
                 last: since.min(last),
                 entries: BTreeMap::new(),
                 order: VecDeque::new(),
             };
             if last > since {
-                self.read_on(agent, &mut window).await?;
+                self.catch_up_window(agent, &mut window).await?;
             }
             *slot = Some(window);
         }
         slot.as_mut().ok_or_else(|| BusError::Unavailable { doing: "reading a ledger", source: "it vanished".into() })
     }
 
-    async fn read_on(&self, agent: &Name, window: &mut Window) -> Result<(), BusError> {
+    async fn catch_up_window(&self, agent: &Name, window: &mut LedgerWindow) -> Result<(), BusError> {
         let limit = self.bus.limits.max_body_bytes;
         let after = window.last;
         self.bus
-            .read_all(&self.row.of(agent), after, |raw| {
+            .read_all(&self.row.of_owner(agent), after, |raw| {
                 // What cannot be read is no entry, but the guard counts it.
                 let record = raw.read(limit).ok();
-                let Content { actions, consents, by } = record.as_ref().map(|it| content(&it.body)).unwrap_or_default();
-                window.add(raw.sequence, by, &actions, &consents);
+                let EntryContent { actions, consents, by } =
+                    record.as_ref().map(|it| entry_content(&it.body)).unwrap_or_default();
+                window.apply_entry(raw.sequence, by, &actions, &consents);
             })
             .await
     }
 }
 
-impl Window {
-    fn add(&mut self, sequence: u64, by: &str, actions: &[Uuid], consents: &[Consent]) {
+impl LedgerWindow {
+    fn apply_entry(&mut self, sequence: u64, by: &str, actions: &[Uuid], consents: &[ApprovalUse]) {
         self.last = self.last.max(sequence);
-        let entry = || Entry { sequence, by: by.to_owned() };
+        let entry = || LedgerEntry { sequence, by: by.to_owned() };
         for action in actions {
             self.entries.insert(*action, entry());
             self.order.push_back((sequence, *action));
         }
-        for Consent { id, .. } in consents {
+        for ApprovalUse { id, .. } in consents {
             // Who was first on it has it.
             self.entries.entry(*id).or_insert_with(entry);
             self.order.push_back((sequence, *id));
         }
     }
 
-    fn about(&self, actions: &[Uuid]) -> BTreeMap<Uuid, Entry> {
+    fn entries_about(&self, actions: &[Uuid]) -> BTreeMap<Uuid, LedgerEntry> {
         actions.iter().filter_map(|id| Some((*id, self.entries.get(id)?.clone()))).collect()
     }
 
     /// Keeps the newest. Not before what was looked for was looked for: it may be among the oldest.
-    fn forget(&mut self) {
+    fn evict_oldest(&mut self) {
         while self.order.len() > REMEMBERED
             && let Some((sequence, action)) = self.order.pop_front()
         {
@@ -244,43 +265,44 @@ impl Window {
 }
 
 /// Returns the id that stands for an action in the ledger of late results.
-fn late(action: Uuid) -> Uuid {
-    ids::derived(action, "late")
+fn late_result_id(action: Uuid) -> Uuid {
+    ids::derive(action, "late")
 }
 
 /// The content of an entry.
 #[derive(Debug, Default, PartialEq)]
-struct Content<'b> {
+struct EntryContent<'b> {
     actions: Vec<Uuid>,
-    consents: Vec<Consent>,
+    consents: Vec<ApprovalUse>,
     /// The replica that made it.
     by: &'b str,
 }
 
 /// A consent that an entry uses up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Consent {
+struct ApprovalUse {
     id: Uuid,
     /// True if an action begins on this consent, which then must not have been used. An entry that no action will begin
     /// can be written whatever became of its consent.
     begins: bool,
 }
 
-fn content(body: &Body) -> Content<'_> {
-    let (actions, by) = entry(body);
+fn entry_content(body: &Body) -> EntryContent<'_> {
+    let (actions, by) = actions_and_executor(body);
     let invoked = ToolInvoke::of(body).map(|invoke| invoke.actions.as_slice()).unwrap_or_default();
-    let consent =
-        |it: &ToolInvocation| Some(Consent { id: consent::used(&it.approval_id)?, begins: it.executor != NOBODY });
-    Content { actions, consents: invoked.iter().filter_map(consent).collect(), by }
+    let consent = |it: &ToolInvocation| {
+        Some(ApprovalUse { id: consent::used_consent_id(&it.approval_id)?, begins: it.executor != NOBODY })
+    };
+    EntryContent { actions, consents: invoked.iter().filter_map(consent).collect(), by }
 }
 
 /// The actions an entry is about, and the replica that made it.
-fn entry(body: &Body) -> (Vec<Uuid>, &str) {
+fn actions_and_executor(body: &Body) -> (Vec<Uuid>, &str) {
     let (ids, by): (Vec<&String>, &str) = match body.about() {
         About::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
         // Beside the result that it comes after there may be one that came late.
         About::Tool(Tool::Result(result)) if result.late => {
-            let late = Uuid::parse_str(&result.action_id).map(late);
+            let late = Uuid::parse_str(&result.action_id).map(late_result_id);
             return (late.into_iter().collect(), &result.runner);
         }
         About::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
@@ -308,7 +330,7 @@ mod tests {
     fn a_late_result_is_an_entry_beside_the_first() {
         let action = Uuid::from_u128(7);
         let result = |late| v1::ToolResult { action_id: action.to_string(), late, ..Default::default() };
-        let [first, second] = [false, true].map(|late| entry(&result(late).into()).0);
+        let [first, second] = [false, true].map(|late| actions_and_executor(&result(late).into()).0);
         assert_eq!(first, [action]);
         assert!(second.len() == 1 && second != first, "{second:?}");
     }
@@ -320,28 +342,29 @@ mod tests {
             let action = ToolInvocation { action_id, approval_id, executor: executor.to_owned(), ..Default::default() };
             ToolInvoke { actions: vec![action], ..Default::default() }.into()
         };
-        let [begun, withdrawn] = ["tool-runner", NOBODY].map(|executor| content(&invoke(1, "c", executor)).consents);
+        let [begun, withdrawn] =
+            ["tool-runner", NOBODY].map(|executor| entry_content(&invoke(1, "c", executor)).consents);
         assert_eq!((begun[0].id, begun[0].begins, withdrawn[0].begins), (withdrawn[0].id, true, false));
-        assert!(content(&invoke(1, "", "tool-runner")).consents.is_empty());
-        assert_ne!(content(&invoke(1, "C", "tool-runner")).consents[0].id, begun[0].id);
+        assert!(entry_content(&invoke(1, "", "tool-runner")).consents.is_empty());
+        assert_ne!(entry_content(&invoke(1, "C", "tool-runner")).consents[0].id, begun[0].id);
 
-        let mut window = Window { from: 0, last: 0, entries: BTreeMap::new(), order: VecDeque::new() };
+        let mut window = LedgerWindow { from: 0, last: 0, entries: BTreeMap::new(), order: VecDeque::new() };
         for (sequence, action) in [(3, 1), (5, 2)] {
             let body = invoke(action, "c", NOBODY);
-            let Content { actions, consents, by } = content(&body);
-            window.add(sequence, by, &actions, &consents);
+            let EntryContent { actions, consents, by } = entry_content(&body);
+            window.apply_entry(sequence, by, &actions, &consents);
         }
-        assert_eq!(window.about(&[begun[0].id])[&begun[0].id].sequence, 3);
+        assert_eq!(window.entries_about(&[begun[0].id])[&begun[0].id].sequence, 3);
     }
 
     #[test]
     fn a_window_forgets_its_oldest_entries_and_knows_it() {
-        let mut window = Window { from: 10, last: 10, entries: BTreeMap::new(), order: VecDeque::new() };
+        let mut window = LedgerWindow { from: 10, last: 10, entries: BTreeMap::new(), order: VecDeque::new() };
         for sequence in 11..=10 + 2 * REMEMBERED as u64 {
-            window.add(sequence, "a", &[Uuid::from_u128(u128::from(sequence))], &[]);
+            window.apply_entry(sequence, "a", &[Uuid::from_u128(u128::from(sequence))], &[]);
         }
         assert_eq!(window.entries.len(), 2 * REMEMBERED, "all can be looked at first");
-        window.forget();
+        window.evict_oldest();
         assert_eq!(window.entries.len(), REMEMBERED);
         assert_eq!(window.from, 10 + REMEMBERED as u64);
         assert!(window.entries.values().all(|entry| entry.sequence > window.from));

@@ -1,43 +1,43 @@
 //! The bus: how services speak through JetStream, and the only place that knows how.
 //!
-//! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up, [`objects`] keeps images
-//! and audio, [`consume`] drives a service, [`retrying`] deals again with what was set aside, [`timers`] and [`hooks`] wait for a time
+//! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`subject_follower`] look things up, [`objects`] keeps images
+//! and audio, [`consume`] drives a service, [`dead_letter_retry`] deals again with what was set aside, [`timers`] and [`hooks`] wait for a time
 //! and for others, [`orders`] tells whoever has a call in hand to stop it, [`congestion`] tells which agents take no more,
 //! [`provision`] makes streams and consumers from the table of subjects, [`violations`] counts what NATS does not permit. All of it
 //! stands on [`port`], of which [`jetstream`] is the implementation that services run on.
 
 pub mod append;
-pub mod cancels;
+pub mod archive;
+pub mod canceled_calls;
 pub mod commands;
 pub mod congestion;
+pub mod connection_monitor;
 pub mod consume;
-pub mod contact;
 pub mod data_keys;
 mod dead_letter;
+pub mod dead_letter_retry;
 pub mod epoch;
-mod failures;
+mod failure_counts;
 pub mod fence;
-pub mod follow;
 pub mod hooks;
 pub mod jetstream;
 pub mod kv;
-mod lacking;
 pub mod ledger;
 pub mod liveness;
+pub mod log_room;
+mod merged_read;
+pub mod message_sealing;
+mod missing_consumers;
 pub mod objects;
 pub mod orders;
-pub mod past;
-pub mod patience;
 pub mod port;
 pub mod provision;
 pub mod read;
-pub mod retrying;
-pub mod room;
-pub mod sealed;
+pub mod retry_deadline;
+pub mod stalled_writes;
+pub mod subject_follower;
 pub mod timers;
-mod together;
 pub mod violations;
-pub mod writes;
 
 use std::{
     future::Future,
@@ -53,21 +53,21 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use self::{
+    archive::ArchiveReader,
     data_keys::DataKeys,
     jetstream::{JetStream, TLS},
-    lacking::Lacking,
-    past::Past,
-    port::{Cause, Connection, NoAnswer, Port, Subscription},
+    missing_consumers::MissingConsumers,
+    port::{Cause, ConnectionStatus, LiveSubscription, NoAnswer, Port},
 };
 use crate::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
     metrics::Metrics,
-    ownership::standing::Standing,
+    ownership::replica_progress::ReplicaProgress,
     partition::Partitions,
-    permissions::Identity,
+    permissions::NatsIdentity,
     privacy::PrivacyConfig,
-    record::{Raw, Unreadable},
+    record::{RawMessage, UnreadableRecord},
     subjects::Service,
     vocabulary::READER,
 };
@@ -275,17 +275,17 @@ pub struct Bus {
     port: Arc<dyn Port>,
     log: Arc<OnceLock<LogIdentity>>,
     /// The partitions this replica owns and how far each has been read, for its status.
-    pub standing: Standing,
+    pub standing: ReplicaProgress,
     /// Tracks the writes that have not reached the log yet.
-    pub writes: writes::Writes,
+    pub writes: stalled_writes::StalledWrites,
     /// The consumers this replica cannot join, with the reason for each.
-    pub(crate) lacking: Lacking,
+    pub(crate) lacking: MissingConsumers,
     /// The metrics of this replica.
     pub metrics: Metrics,
     /// The data keys that seal users' content; `None` without a master key.
     data_keys: Option<Arc<DataKeys>>,
     /// The archive that holds the messages trimmed from the log; `None` if there is none.
-    past: Option<Arc<dyn Past>>,
+    past: Option<Arc<dyn ArchiveReader>>,
 }
 
 /// The identity of a log, kept in its stream's metadata.
@@ -333,22 +333,22 @@ impl Bus {
         nats: &NatsConfig,
         limits: &BusConfig,
     ) -> Result<Self, BusError> {
-        let connected = JetStream::connect(Identity::Service(service), &instance, nats, limits).await;
+        let connected = JetStream::connect(NatsIdentity::Service(service), &instance, nats, limits).await;
         let port = connected.map_err(BusError::unavailable("connecting"))?;
-        Ok(Self::on(Arc::new(port), service, instance, limits))
+        Ok(Self::from_port(Arc::new(port), service, instance, limits))
     }
 
     /// A bus on any port.
-    pub fn on(port: Arc<dyn Port>, service: Service, instance: Name, limits: &BusConfig) -> Self {
+    pub fn from_port(port: Arc<dyn Port>, service: Service, instance: Name, limits: &BusConfig) -> Self {
         Self {
             service,
             instance,
             limits: limits.clone(),
             port,
             log: Arc::default(),
-            standing: Standing::default(),
-            writes: writes::Writes::default(),
-            lacking: Lacking::default(),
+            standing: ReplicaProgress::default(),
+            writes: stalled_writes::StalledWrites::default(),
+            lacking: MissingConsumers::default(),
             metrics: Metrics::default(),
             data_keys: None,
             past: None,
@@ -357,13 +357,13 @@ impl Bus {
 
     /// Has the bus seal content of users as configured.
     #[must_use]
-    pub fn sealing(self, privacy: &PrivacyConfig) -> Self {
+    pub fn with_sealing(self, privacy: &PrivacyConfig) -> Self {
         Self { data_keys: DataKeys::new(privacy).map(Arc::new), ..self }
     }
 
     /// Sets the metrics by which the bus counts and measures its work.
     #[must_use]
-    pub fn measured(self, metrics: &Metrics) -> Self {
+    pub fn with_metrics(self, metrics: &Metrics) -> Self {
         Self { metrics: metrics.clone(), ..self }
     }
 
@@ -385,28 +385,28 @@ impl Bus {
 
     /// Runs a task in the background, until it ends or the replica does.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        tokio::spawn(self.host(task))
+        tokio::spawn(self.host_task(task))
     }
 
     /// A background task for whoever spawns it by other means than [`Bus::spawn`], such as a set of tasks.
-    pub fn host(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
-        self.port.host(Box::pin(task))
+    pub fn host_task(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        self.port.host_task(Box::pin(task))
     }
 
     /// Hears what is said on a subject from now on, wildcards allowed.
-    pub async fn subscribe(&self, subject: impl Into<String>) -> Result<Subscription, BusError> {
+    pub async fn subscribe(&self, subject: impl Into<String>) -> Result<LiveSubscription, BusError> {
         self.port.subscribe(subject.into(), None).await.map_err(BusError::unavailable("subscribing"))
     }
 
     /// Like [`Bus::subscribe`], but each message is heard by one replica of this service.
-    pub async fn subscribe_in_turn(&self, subject: impl Into<String>) -> Result<Subscription, BusError> {
+    pub async fn subscribe_shared(&self, subject: impl Into<String>) -> Result<LiveSubscription, BusError> {
         let group = Some(self.service.name());
         self.port.subscribe(subject.into(), group).await.map_err(BusError::unavailable("subscribing"))
     }
 
     /// Says something to whoever listens on a subject right now, such as an answer to whoever asked.
-    pub async fn say(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), Cause> {
-        self.port.say(subject.to_owned(), port::Headers::new(), payload.into()).await
+    pub async fn send_live(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), Cause> {
+        self.port.send_live(subject.to_owned(), port::Headers::new(), payload.into()).await
     }
 
     /// Asks whoever answers on a subject.
@@ -420,12 +420,12 @@ impl Bus {
     }
 
     /// The connection as it is now.
-    pub fn connection(&self) -> Connection {
+    pub fn connection(&self) -> ConnectionStatus {
         self.port.connection()
     }
 
     /// Returns the permission violations the server has reported to this replica so far.
-    pub fn violations(&self) -> violations::Counted {
+    pub fn violations(&self) -> violations::ViolationCount {
         self.port.violations()
     }
 
@@ -433,24 +433,24 @@ impl Bus {
     ///
     /// # Errors
     /// Returns an error if [`Bus::find_log`] has not found the log yet.
-    pub fn log(&self) -> Result<&LogIdentity, BusError> {
+    pub fn log_identity(&self) -> Result<&LogIdentity, BusError> {
         let unknown =
             || BusError::Unavailable { doing: "looking at the log", source: "it was not looked for yet".into() };
         self.log.get().ok_or_else(unknown)
     }
 
     /// A subject as it is stored. What has no owner's partition to be added, such as a filter, stays as it is.
-    pub fn stored(&self, subject: &str) -> String {
+    pub fn stored_subject(&self, subject: &str) -> String {
         let is_exact = subject.split('.').count() == 4 && !subject.contains(['*', '>']);
         match self.log.get().filter(|_| is_exact) {
-            Some(log) => log.partitions.stored(subject),
+            Some(log) => log.partitions.stored_subject(subject),
             None => subject.to_owned(),
         }
     }
 
     /// Returns the reason a message of the log is in the wrong partition, or `None` if it is in the right one.
-    pub fn misplaced(&self, message: &Raw) -> Option<Unreadable> {
-        self.log.get().and_then(|log| message.misplaced(log.partitions))
+    pub fn misplacement_of(&self, message: &RawMessage) -> Option<UnreadableRecord> {
+        self.log.get().and_then(|log| message.misplacement(log.partitions))
     }
 
     /// Hands over all that was written, acks too, and closes.

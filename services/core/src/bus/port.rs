@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{future::BoxFuture, stream::BoxStream};
 use jiff::Timestamp;
-use kairo_events::sealing::Key;
+use kairo_events::sealing::SealingKey;
 use uuid::Uuid;
 
-use super::{jetstream::JetStream, violations::Counted};
-use crate::{record::Raw, subjects::Consumer};
+use super::{jetstream::JetStream, violations::ViolationCount};
+use crate::{record::RawMessage, subjects::Consumer};
 
 pub use async_nats::HeaderMap as Headers;
 
@@ -23,7 +23,7 @@ pub use async_nats::HeaderMap as Headers;
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A world to run in.
-pub trait Port: Streams + Wire + Machine + Debug {
+pub trait Port: StreamStore + LiveTransport + Machine + Debug {
     /// The connection to NATS, where that is the world.
     fn nats(&self) -> Option<&JetStream> {
         None
@@ -32,69 +32,84 @@ pub trait Port: Streams + Wire + Machine + Debug {
 
 /// The streams of stored messages.
 #[async_trait]
-pub trait Streams: Send + Sync {
+pub trait StreamStore: Send + Sync {
     /// Stores a message in whichever stream takes its subject.
-    async fn publish(&self, message: Message) -> Result<Written, StoreError>;
+    async fn publish(&self, message: OutgoingMessage) -> Result<StoreAck, StoreError>;
 
     /// The last message of a subject.
-    async fn last(&self, stream: &str, subject: &str, asked: Asked) -> Result<Option<Raw>, StoreError>;
+    async fn last_message(
+        &self,
+        stream: &str,
+        subject: &str,
+        asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError>;
 
     /// The message at a sequence.
-    async fn at(&self, stream: &str, sequence: u64, asked: Asked) -> Result<Option<Raw>, StoreError>;
+    async fn message_at(
+        &self,
+        stream: &str,
+        sequence: u64,
+        asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError>;
 
     /// The first message of a filter with a sequence above `after`, as the leader has it.
-    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError>;
+    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<RawMessage>, StoreError>;
 
     /// At most `most` messages of a filter with a sequence above `after`, from any server.
-    async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError>;
+    async fn read_page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<MessagePage, StoreError>;
 
     /// The last message of each subject of these filters, wildcards allowed, from any server. An error when there are more
     /// than 1 024 of them.
-    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError>;
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<RawMessage>, StoreError>;
 
     /// Removes one message; false when it is not there any more.
-    async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError>;
+    async fn delete_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError>;
 
     /// Removes one message, and has its bytes written over.
-    async fn erase(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
-        self.delete(stream, sequence).await
+    async fn erase_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+        self.delete_message(stream, sequence).await
     }
 
     /// Returns the creation time, metadata and first and last sequence of a stream, as its leader has them.
-    async fn state(&self, stream: &str) -> Result<StreamState, StoreError>;
+    async fn stream_state(&self, stream: &str) -> Result<StreamState, StoreError>;
 
     /// Reads what one of these filters names in order without acknowledging, from a place on and for as long as it is not dropped.
-    async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError>;
+    async fn tail_stream(
+        &self,
+        stream: &str,
+        filters: &[String],
+        start: TailStart,
+    ) -> Result<Box<dyn StreamTail>, StoreError>;
 
     /// Takes part in a durable consumer of the log.
-    async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError>;
+    async fn open_pull(&self, consumer: Consumer) -> Result<Box<dyn ConsumerPull>, StoreError>;
 
     /// Reports the outcome of a delivery to the server, or that it is still in progress. The server does not confirm
     /// the report.
     async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause>;
 
     /// Makes a bucket in memory again that a server which was restarted has forgotten. One that is there stays.
-    async fn restore(&self, bucket: &str) -> Result<(), StoreError>;
+    async fn restore_bucket(&self, bucket: &str) -> Result<(), StoreError>;
 }
 
 /// Live messages, which are not stored, and the connection that carries them.
 #[async_trait]
-pub trait Wire: Send + Sync {
+pub trait LiveTransport: Send + Sync {
     /// Says something. Nothing is stored, nobody waits.
-    async fn say(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause>;
+    async fn send_live(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause>;
 
     /// Hears what is said on a subject, wildcards allowed; with a group, each message is heard by one of its members.
-    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<Subscription, Cause>;
+    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<LiveSubscription, Cause>;
 
     /// Asks whoever answers on a subject.
     async fn request(&self, subject: String, payload: Bytes, patience: Duration) -> Result<Bytes, NoAnswer>;
 
     /// The connection as it is now.
-    fn connection(&self) -> Connection;
+    fn connection(&self) -> ConnectionStatus;
 
     /// Returns the permission violations the server has reported so far.
-    fn violations(&self) -> Counted {
-        Counted::default()
+    fn violations(&self) -> ViolationCount {
+        ViolationCount::default()
     }
 
     /// Hands over all that was written, and closes the connection.
@@ -110,37 +125,37 @@ pub trait Machine: Send + Sync {
     fn new_id(&self) -> Uuid;
 
     /// A new key to seal with, that nobody can guess.
-    fn new_key(&self) -> Result<Key, Cause>;
+    fn new_key(&self) -> Result<SealingKey, Cause>;
 
     /// A background task of the replica, to be spawned: it goes on only while the replica does.
-    fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
+    fn host_task(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
 }
 
-/// A tail of a stream: see [`Streams::tail`].
+/// A tail of a stream: see [`StreamStore::tail_stream`].
 #[async_trait]
-pub trait Tail: Send {
+pub trait StreamTail: Send {
     /// Returns the number of messages still to come of those that were stored when the tail was opened.
     fn pending(&self) -> u64;
 
     /// Waits for a message, and takes with it what else has arrived. Returns an empty batch if the log lost messages that
-    /// were pending; [`Tail::pending`] is lower then. After an error, which a lost message is too, nothing more comes;
+    /// were pending; [`StreamTail::pending`] is lower then. After an error, which a lost message is too, nothing more comes;
     /// another tail has to be made, behind the last message that came. Nothing is lost if it is dropped.
-    async fn next(&mut self) -> Result<Vec<Raw>, Cause>;
+    async fn next_batch(&mut self) -> Result<Vec<RawMessage>, Cause>;
 }
 
-/// A share in a durable consumer: see [`Streams::pull`].
+/// A share in a durable consumer: see [`StreamStore::open_pull`].
 #[async_trait]
-pub trait Pull: Send {
+pub trait ConsumerPull: Send {
     /// Waits for a delivery. None or an error when it broke off. Nothing is lost if it is dropped.
-    async fn next(&mut self) -> Option<Result<Delivered, Cause>>;
+    async fn next_delivery(&mut self) -> Option<Result<PulledMessage, Cause>>;
 }
 
 /// Messages heard; it ends with the connection.
-pub type Subscription = BoxStream<'static, Heard>;
+pub type LiveSubscription = BoxStream<'static, LiveMessage>;
 
 /// A message to be stored.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct OutgoingMessage {
     pub subject: String,
     pub headers: Headers,
     pub payload: Bytes,
@@ -152,27 +167,27 @@ pub struct Message {
     pub lifetime: Option<Duration>,
 }
 
-impl Message {
+impl OutgoingMessage {
     pub fn new(subject: impl Into<String>, headers: Headers, payload: impl Into<Bytes>) -> Self {
         Self { subject: subject.into(), headers, payload: payload.into(), guard: None, id: None, lifetime: None }
     }
 
-    pub fn guarded(self, last: u64) -> Self {
+    pub fn with_guard(self, last: u64) -> Self {
         Self { guard: Some(last), ..self }
     }
 
-    pub fn once(self, id: impl Into<String>) -> Self {
+    pub fn with_id(self, id: impl Into<String>) -> Self {
         Self { id: Some(id.into()), ..self }
     }
 
-    pub fn kept_for(self, lifetime: Duration) -> Self {
+    pub fn with_lifetime(self, lifetime: Duration) -> Self {
         Self { lifetime: Some(lifetime), ..self }
     }
 }
 
 /// The acknowledgement of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct StoreAck {
     pub sequence: u64,
     /// True if the message had been stored before; the sequence is that of the first time.
     pub duplicate: bool,
@@ -207,7 +222,7 @@ pub enum StoreError {
 
 /// The server that answers a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ReadSource {
     /// Whichever is next; it may lag behind the leader.
     Any,
     /// The stream's leader, which misses nothing, at the cost of its attention.
@@ -216,8 +231,8 @@ pub enum Asked {
 
 /// A stretch of a stream.
 #[derive(Debug, Default)]
-pub struct Page {
-    pub messages: Vec<Raw>,
+pub struct MessagePage {
+    pub messages: Vec<RawMessage>,
     /// True if the stream has more messages after the last one of the page.
     pub more: bool,
 }
@@ -234,7 +249,7 @@ pub struct StreamState {
 
 /// The starting position of a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum TailStart {
     /// At the first message with a sequence above this.
     After(u64),
     /// At the last message of each subject.
@@ -243,11 +258,11 @@ pub enum Start {
 
 /// A message that a durable consumer delivered.
 #[derive(Clone, Debug)]
-pub struct Delivered {
-    pub raw: Raw,
+pub struct PulledMessage {
+    pub raw: RawMessage,
     /// 1 the first time.
     pub attempt: u64,
-    /// The token that settles the delivery, see [`Streams::settle`].
+    /// The token that settles the delivery, see [`StreamStore::settle`].
     pub receipt: String,
 }
 
@@ -265,7 +280,7 @@ pub enum Settlement {
 
 /// A live message.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct LiveMessage {
     pub subject: String,
     /// The subject to reply to, if the sender expects an answer.
     pub reply: Option<String>,
@@ -286,7 +301,7 @@ pub enum NoAnswer {
 
 /// The connection to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct ConnectionStatus {
     pub up: bool,
     /// Counts every connection that was made.
     pub number: u64,

@@ -3,9 +3,9 @@
 //! `kairo provision` makes what is missing ([`JetStream::provision`](super::jetstream::JetStream::provision)), and keeps
 //! what is there as the operator made it. Services make nothing, and NATS would not let them; they look which log it is
 //! ([`Bus::find_log`]). The one exception are buckets in memory, which a server that was restarted has forgotten
-//! ([`Bus::restore`]).
+//! ([`Bus::restore_buckets`]).
 
-pub mod wanted;
+pub mod topology;
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub const LOG_ID: &str = "kairo-log";
 const PARTITIONS: &str = "kairo-partitions";
 /// The epoch the log began in; the first if it is missing.
 const EPOCH: &str = "kairo-epoch";
-/// The sequence up to which every message that must survive a trim was carried forward ([`kairo_events::carried`]).
+/// The sequence up to which every message that must survive a trim was carried forward ([`kairo_events::carry_forward`]).
 pub const TRIMMED: &str = "kairo-trimmed";
 /// The original limits of the log, present as long as it has a limit that trims it.
 pub const TRIMMING: &str = "kairo-trimming";
@@ -37,14 +37,14 @@ pub const LOG_BEFORE: &str = "kairo-log-before";
 
 /// A stream, or a durable consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum JetStreamResource {
     Stream(String),
     Consumer(Consumer),
 }
 
 /// The change made to a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum ProvisionChange {
     Made,
     /// It now takes, or is delivered, further subjects.
     Widened,
@@ -54,21 +54,21 @@ pub enum Done {
 
 /// A difference between a part and its wanted configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drift {
-    pub part: Part,
+pub struct ConfigDrift {
+    pub part: JetStreamResource,
     pub problem: String,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for JetStreamResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Stream(name) => write!(f, "stream {name}"),
-            Part::Consumer(consumer) => write!(f, "consumer {} of {}", consumer.name(), consumer.stream()),
+            JetStreamResource::Stream(name) => write!(f, "stream {name}"),
+            JetStreamResource::Consumer(consumer) => write!(f, "consumer {} of {}", consumer.name(), consumer.stream()),
         }
     }
 }
 
-impl fmt::Display for Drift {
+impl fmt::Display for ConfigDrift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.part, self.problem)
     }
@@ -80,7 +80,7 @@ impl Bus {
     ///
     /// # Errors
     /// [`BusError::Refused`] where the log that is there is none of this version's.
-    pub async fn provision(&self) -> Result<Vec<(Part, Done)>, BusError> {
+    pub async fn provision(&self) -> Result<Vec<(JetStreamResource, ProvisionChange)>, BusError> {
         let done = self.nats()?.provision().await?;
         self.find_log().await?;
         Ok(done)
@@ -92,12 +92,12 @@ impl Bus {
     /// [`BusError::Unavailable`] while there is none; [`BusError::Refused`] where it is none of this version's, or another
     /// one than it was before.
     pub async fn find_log(&self) -> Result<(), BusError> {
-        let state = self.port.state(EVENTS_STREAM).await.map_err(|error| match error {
+        let state = self.port.stream_state(EVENTS_STREAM).await.map_err(|error| match error {
             StoreError::NoStream => StoreError::Unprovisioned(format!("there is no stream {EVENTS_STREAM}")),
             error => error,
         });
         let StreamState { metadata, .. } = state.map_err(BusError::unavailable("looking at the log"))?;
-        let found = identity(|key| metadata.get(key))?;
+        let found = parse_log_identity(|key| metadata.get(key))?;
         if metadata.contains_key(TRIMMING) {
             tracing::warn!(
                 "the log has a limit that trims it, and loses its oldest message with each new one: if no `kairo trim` is at work, one was \
@@ -115,10 +115,10 @@ impl Bus {
     }
 
     /// Makes buckets in memory again that the server has forgotten; those that are there stay as they are.
-    pub async fn restore(&self, buckets: &[&'static str]) -> Result<(), BusError> {
+    pub async fn restore_buckets(&self, buckets: &[&'static str]) -> Result<(), BusError> {
         self.find_log().await?;
         for bucket in buckets {
-            let restored = self.port.restore(bucket).await;
+            let restored = self.port.restore_bucket(bucket).await;
             restored.map_err(BusError::unavailable("making a bucket again"))?;
         }
         Ok(())
@@ -129,7 +129,7 @@ impl Bus {
 ///
 /// # Errors
 /// [`BusError::Refused`] if the log is not of this version, or only partly restored.
-pub(super) fn identity<'m>(said: impl Fn(&str) -> Option<&'m String>) -> Result<LogIdentity, BusError> {
+pub(super) fn parse_log_identity<'m>(said: impl Fn(&str) -> Option<&'m String>) -> Result<LogIdentity, BusError> {
     if let Some(log) = said(RESTORING) {
         return Err(BusError::Refused(format!(
             "the log is being restored, or a restore was interrupted, and only a part of {log} may be there: run \
@@ -162,10 +162,10 @@ mod tests {
             HashMap::from([(LOG_ID.to_owned(), id.to_string()), (PARTITIONS.to_owned(), partitions.to_owned())])
         };
         let good = metadata("16");
-        let identified = identity(|key| good.get(key)).unwrap();
+        let identified = parse_log_identity(|key| good.get(key)).unwrap();
         assert_eq!((identified.id, identified.partitions.count(), identified.epoch), (id, 16, FIRST));
         for strange in [HashMap::new(), metadata("0"), metadata("many")] {
-            let refused = identity(|key| strange.get(key)).unwrap_err().to_string();
+            let refused = parse_log_identity(|key| strange.get(key)).unwrap_err().to_string();
             assert!(refused.contains("four tokens") && refused.contains("--fresh"), "{refused}");
         }
     }
@@ -177,7 +177,7 @@ mod tests {
             (PARTITIONS.to_owned(), "16".to_owned()),
             (RESTORING.to_owned(), Uuid::from_u128(8).to_string()),
         ]);
-        let refused = identity(|key| metadata.get(key)).unwrap_err().to_string();
+        let refused = parse_log_identity(|key| metadata.get(key)).unwrap_err().to_string();
         assert!(refused.contains("kairo restore"), "{refused}");
     }
 }

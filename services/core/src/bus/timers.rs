@@ -13,26 +13,26 @@ use uuid::Uuid;
 
 use super::{
     Bus, BusError,
-    append::Outgoing,
-    port::{Asked, Message, StoreError},
+    append::OutgoingEvent,
+    port::{OutgoingMessage, ReadSource, StoreError},
 };
 use crate::{
     envelope::{Envelope, Modality, Origin},
     ids::{self, Name},
-    record::{Place, Raw},
+    record::{DecisionPosition, RawMessage},
     subjects::{Service, TASK_DUE, TIMERS_STREAM, timer_of, timers_of},
 };
 
 /// A time at which a task of an agent is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timer {
+pub struct TaskTimer {
     pub agent: Name,
     pub task: Uuid,
     /// The occurrence of the task, counted from 1.
     pub occurrence: u64,
     pub at: Timestamp,
     /// The place in the log of the decision that sets the timer.
-    pub decided: Place,
+    pub decided: DecisionPosition,
 }
 
 /// The server counts nanoseconds in 64 bits and takes a later time for one that has passed: 2262-01-01T00:00:00Z.
@@ -52,18 +52,18 @@ const DECIDED: &str = "Kairo-Decided";
 
 impl Bus {
     /// Sets a timer, unless the same occurrence of the task was set by a later decision.
-    pub async fn arm(&self, timer: &Timer) -> Result<(), BusError> {
+    pub async fn arm_timer(&self, timer: &TaskTimer) -> Result<(), BusError> {
         let subject = timer_of(timer.task, timer.occurrence);
-        let event = due(timer, self.now());
+        let event = due_event(timer, self.now());
         let mut headers = event.headers();
         headers.insert(SCHEDULE, format!("@at {}", timer.at.min(LATEST)));
-        headers.insert(SCHEDULE_TARGET, self.stored(&event.subject));
+        headers.insert(SCHEDULE_TARGET, self.stored_subject(&event.subject));
         headers.insert(SCHEDULE_TTL, format!("{}s", KEPT.as_secs()));
         headers.insert(DECIDED, format!("{}.{}", timer.decided.sequence, timer.decided.position));
-        let message = Message::new(subject.clone(), headers, event.body.encode());
+        let message = OutgoingMessage::new(subject.clone(), headers, event.body.encode());
         let mut expected = 0;
         for _ in 0..TRIES {
-            match self.store(message.clone().guarded(expected)).await {
+            match self.store_message(message.clone().with_guard(expected)).await {
                 Ok(_) => return Ok(()),
                 Err(StoreError::WrongLastSequence) => {}
                 Err(error) => return Err(BusError::unavailable("setting a timer")(error)),
@@ -80,14 +80,14 @@ impl Bus {
 
     /// Takes back the timers of a task that were decided on before this. One that is overlooked does no harm: whoever
     /// hears of it knows that it is over.
-    pub async fn disarm(&self, task: Uuid, decided: Place) -> Result<(), BusError> {
+    pub async fn disarm_timers(&self, task: Uuid, decided: DecisionPosition) -> Result<(), BusError> {
         let filter = timers_of(task);
         let mut after = 0;
         loop {
-            let page = self.read_in(TIMERS_STREAM, &filter, after).await?;
+            let page = self.read_page_in(TIMERS_STREAM, &filter, after).await?;
             let Some(last) = page.messages.last() else { return Ok(()) };
             after = last.sequence;
-            for timer in page.messages.iter().filter(|timer| decided_at(timer) < decided) {
+            for timer in page.messages.iter().filter(|timer| decision_position(timer) < decided) {
                 self.remove_timer(timer.sequence).await?;
             }
             if !page.more {
@@ -98,7 +98,7 @@ impl Bus {
 
     /// Removes exactly this message: one that took its place stays.
     async fn remove_timer(&self, sequence: u64) -> Result<(), BusError> {
-        let removed = self.port.delete(TIMERS_STREAM, sequence).await;
+        let removed = self.port.delete_message(TIMERS_STREAM, sequence).await;
         if !removed.map_err(BusError::unavailable("taking back a timer"))? {
             tracing::debug!(sequence, "the timer has gone off or was replaced");
         }
@@ -106,30 +106,32 @@ impl Bus {
     }
 
     /// The timer that is set on a subject: its sequence, and where it was decided.
-    async fn timer_at_leader(&self, subject: &str) -> Result<Option<(u64, Place)>, BusError> {
-        let last = self.port.last(TIMERS_STREAM, subject, Asked::Leader).await;
+    async fn timer_at_leader(&self, subject: &str) -> Result<Option<(u64, DecisionPosition)>, BusError> {
+        let last = self.port.last_message(TIMERS_STREAM, subject, ReadSource::Leader).await;
         let last = last.map_err(BusError::unavailable("reading a timer"))?;
-        Ok(last.map(|last| (last.sequence, decided_at(&last))))
+        Ok(last.map(|last| (last.sequence, decision_position(&last))))
     }
 }
 
 /// Builds the event the log receives when the timer fires. It begins a chain of its own, and is the same however often
 /// the timer is set.
-fn due(timer: &Timer, now: Timestamp) -> Outgoing {
-    let id = ids::derived(timer.task, &format!("due/{}", timer.occurrence));
-    let envelope =
-        Envelope { modality: Modality::State, ..Envelope::entering(id, Service::AgentRuntime, Origin::System, now) };
+fn due_event(timer: &TaskTimer, now: Timestamp) -> OutgoingEvent {
+    let id = ids::derive(timer.task, &format!("due/{}", timer.occurrence));
+    let envelope = Envelope {
+        modality: Modality::State,
+        ..Envelope::from_outside(id, Service::AgentRuntime, Origin::System, now)
+    };
     let body = TaskDue { task_id: timer.task.to_string(), occurrence: timer.occurrence, due_at: timer.at.to_string() };
-    Outgoing::new(&TASK_DUE, &timer.agent, envelope, body)
+    OutgoingEvent::new(&TASK_DUE, &timer.agent, envelope, body)
 }
 
-fn decided_at(timer: &Raw) -> Place {
-    timer.header(DECIDED).and_then(place).unwrap_or_default()
+fn decision_position(timer: &RawMessage) -> DecisionPosition {
+    timer.header(DECIDED).and_then(parse_position).unwrap_or_default()
 }
 
-fn place(text: &str) -> Option<Place> {
+fn parse_position(text: &str) -> Option<DecisionPosition> {
     let (sequence, position) = text.split_once('.')?;
-    Some(Place { sequence: sequence.parse().ok()?, position: position.parse().ok()? })
+    Some(DecisionPosition { sequence: sequence.parse().ok()?, position: position.parse().ok()? })
 }
 
 #[cfg(test)]

@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Counted since the replica started. Cloning it is cheap.
 #[derive(Clone, Debug, Default)]
-pub struct Violations(Arc<Mutex<Counted>>);
+pub struct ViolationCounter(Arc<Mutex<ViolationCount>>);
 
 /// The number of violations, and the server's message for the last one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct ViolationCount {
     pub count: u64,
     pub last: String,
 }
 
-impl Violations {
-    pub fn count(&self, said: String) {
+impl ViolationCounter {
+    pub fn count_violation(&self, said: String) {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counted = Counted { count: counted.count.saturating_add(1), last: said };
+        *counted = ViolationCount { count: counted.count.saturating_add(1), last: said };
     }
 
-    pub fn so_far(&self) -> Counted {
+    pub fn current_count(&self) -> ViolationCount {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

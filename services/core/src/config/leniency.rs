@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     mistake::{Mistake, Validate},
-    sources::Setting,
+    sources::ConfigSetting,
 };
 
 const SECTION: &str = "config";
@@ -22,7 +22,7 @@ pub struct ReadingConfig {
 
 impl Validate for ReadingConfig {
     fn mistakes(&self) -> Vec<Mistake> {
-        match self.lenient_until.is_empty() || end(&self.lenient_until).is_some() {
+        match self.lenient_until.is_empty() || parse_end(&self.lenient_until).is_some() {
             true => Vec::new(),
             false => vec![Mistake::new(KEY, "expected a date such as 2026-12-31, or a time of RFC 3339", "correct it")],
         }
@@ -39,10 +39,10 @@ pub(super) enum Leniency {
 
 impl Leniency {
     /// Reads the leniency from the settings; the last one wins.
-    pub fn of(settings: &[Setting], now: Timestamp) -> Self {
+    pub fn from_settings(settings: &[ConfigSetting], now: Timestamp) -> Self {
         let last = settings.iter().rfind(|setting| setting.path == [SECTION, KEY]);
         let said = last.and_then(|setting| setting.readings.iter().find_map(|reading| reading.as_str()));
-        match said.and_then(end) {
+        match said.and_then(parse_end) {
             None => Self::Never,
             Some(end) if now < end => Self::InForce,
             Some(end) => Self::Over(end),
@@ -50,7 +50,7 @@ impl Leniency {
     }
 
     /// Splits mistakes into those that are ignored and those that are refused.
-    pub fn judge(self, mistakes: Vec<Mistake>) -> (Vec<Mistake>, Vec<Mistake>) {
+    pub fn split_mistakes(self, mistakes: Vec<Mistake>) -> (Vec<Mistake>, Vec<Mistake>) {
         match self {
             Self::Never => (Vec::new(), mistakes),
             Self::InForce => mistakes.into_iter().partition(|mistake| mistake.is_unknown),
@@ -69,7 +69,7 @@ impl Leniency {
 }
 
 /// When it is over: a day, with its end.
-fn end(text: &str) -> Option<Timestamp> {
+fn parse_end(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
     }

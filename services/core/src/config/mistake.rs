@@ -8,7 +8,7 @@ use std::{
 
 /// The source of a configuration value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// The struct's `Default`.
     Default,
     /// The command line.
@@ -19,7 +19,7 @@ pub enum Origin {
     Variable(String),
 }
 
-impl Display for Origin {
+impl Display for ConfigOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("built-in default"),
@@ -33,7 +33,7 @@ impl Display for Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The source that gave the value; the loader fills it in for what [`Validate`] reports.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
     /// Path of the key, such as `bus.ack_wait_ms`; empty if the mistake concerns the whole source.
     pub key: String,
     /// Description of what was expected. Never quotes the value of a text, which may be a secret.
@@ -48,7 +48,7 @@ impl Mistake {
     /// A mistake in the value of `key`, for use in [`Validate::mistakes`].
     pub fn new(key: impl Into<String>, problem: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
-            origin: Origin::Default,
+            origin: ConfigOrigin::Default,
             key: key.into(),
             problem: problem.into(),
             advice: advice.into(),
@@ -56,7 +56,7 @@ impl Mistake {
         }
     }
 
-    pub(super) fn from(self, origin: Origin) -> Self {
+    pub(super) fn with_origin(self, origin: ConfigOrigin) -> Self {
         Self { origin, ..self }
     }
 
@@ -66,7 +66,7 @@ impl Mistake {
             format!("the file cannot be read: {error}"),
             "name a readable TOML file with --config or KAIRO_CONFIG",
         )
-        .from(Origin::File(name))
+        .with_origin(ConfigOrigin::File(name))
     }
 
     pub(super) fn unknown_key(key: impl Into<String>, known: &[String]) -> Self {
@@ -90,7 +90,7 @@ impl Display for Mistake {
 
 /// Every mistake of a configuration; displayed one per line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", lines(.mistakes))]
+#[error("{}", join_lines(.mistakes))]
 pub struct ConfigError {
     mistakes: Vec<Mistake>,
 }
@@ -113,7 +113,7 @@ impl From<Vec<Mistake>> for ConfigError {
     }
 }
 
-fn lines(mistakes: &[Mistake]) -> String {
+fn join_lines(mistakes: &[Mistake]) -> String {
     let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
     lines.join("\n")
 }

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::{
-    Loaded,
+    LoadedConfig,
     leniency::Leniency,
-    mistake::{ConfigError, Mistake, Origin, Validate},
+    mistake::{ConfigError, ConfigOrigin, Mistake, Validate},
     secret::REDACTED,
-    sources::{ConfigFile, Setting, from_environment, from_file},
+    sources::{ConfigFile, ConfigSetting, from_environment, from_file},
 };
 
 /// The beginning of serde's error for a field that a type does not have.
@@ -28,67 +28,67 @@ pub fn resolve<T>(
     environment: &BTreeMap<String, String>,
     read_file: &dyn Fn(&str) -> io::Result<String>,
     now: Timestamp,
-) -> Result<Loaded<T>, ConfigError>
+) -> Result<LoadedConfig<T>, ConfigError>
 where
     T: Serialize + DeserializeOwned + Default + Validate,
 {
-    let defaults = tree(&T::default())?;
+    let defaults = to_tree(&T::default())?;
     let mut mistakes = Vec::new();
     let mut settings = file.map_or_else(Vec::new, |f| from_file(f, &defaults, &mut mistakes));
     settings.extend(from_environment(environment, &defaults, &mut mistakes));
 
-    let leniency = Leniency::of(&settings, now);
+    let leniency = Leniency::from_settings(&settings, now);
 
     let defaults = Value::Object(defaults);
-    let (config, mut merged) = fit::<T>(&defaults, &mut settings, leniency, &mut mistakes)?;
-    let written = Value::Object(tree(&config)?);
+    let (config, mut merged) = fit_settings::<T>(&defaults, &mut settings, leniency, &mut mistakes)?;
+    let written = Value::Object(to_tree(&config)?);
     report_unread(&settings, &merged, &written, &mut mistakes);
 
     let mut references =
-        References { environment, read_file, settings: &settings, mistakes: &mut mistakes, followed: false };
-    references.follow(&mut merged, &written, &mut Vec::new());
+        SecretReferences { environment, read_file, settings: &settings, mistakes: &mut mistakes, followed: false };
+    references.resolve_value(&mut merged, &written, &mut Vec::new());
     let config = if references.followed {
-        serde_path_to_error::deserialize(&merged).map_err(|e| defect(e.inner()))?
+        serde_path_to_error::deserialize(&merged).map_err(|e| defect_error(e.inner()))?
     } else {
         config
     };
 
     report_invalid(&config, &settings, &mut mistakes);
-    let (passed_over, mistakes) = leniency.judge(mistakes);
-    if mistakes.is_empty() { Ok(Loaded { config, passed_over }) } else { Err(ConfigError::from(mistakes)) }
+    let (passed_over, mistakes) = leniency.split_mistakes(mistakes);
+    if mistakes.is_empty() { Ok(LoadedConfig { config, passed_over }) } else { Err(ConfigError::from(mistakes)) }
 }
 
-fn tree<T: Serialize>(config: &T) -> Result<Map<String, Value>, ConfigError> {
+fn to_tree<T: Serialize>(config: &T) -> Result<Map<String, Value>, ConfigError> {
     match serde_json::to_value(config) {
         Ok(Value::Object(sections)) => Ok(sections),
-        Ok(_) => Err(defect(&"the configuration type is not a struct")),
-        Err(error) => Err(defect(&error)),
+        Ok(_) => Err(defect_error(&"the configuration type is not a struct")),
+        Err(error) => Err(defect_error(&error)),
     }
 }
 
-fn defect(reason: &dyn std::fmt::Display) -> ConfigError {
+fn defect_error(reason: &dyn std::fmt::Display) -> ConfigError {
     let problem = format!("the program's own defaults cannot be used: {reason}");
     ConfigError::from(vec![Mistake::new("", problem, "report this as a defect")])
 }
 
 /// Deserialises, and when that fails, takes the guilty setting's next reading or else reports it
 /// and goes on without it, until the rest fits. Every round uses up a reading, so it ends.
-fn fit<T: DeserializeOwned>(
+fn fit_settings<T: DeserializeOwned>(
     defaults: &Value,
-    settings: &mut Vec<Setting>,
+    settings: &mut Vec<ConfigSetting>,
     leniency: Leniency,
     mistakes: &mut Vec<Mistake>,
 ) -> Result<(T, Value), ConfigError> {
     loop {
-        let merged = merge(defaults, settings.iter());
+        let merged = merge_settings(defaults, settings.iter());
         let error = match serde_path_to_error::deserialize::<_, T>(&merged) {
             Ok(config) => return Ok((config, merged)),
             Err(error) => error,
         };
-        let at = parts(error.path());
-        let culprits = culprits::<T>(defaults, settings, &at);
+        let at = path_parts(error.path());
+        let culprits = find_culprits::<T>(defaults, settings, &at);
         if culprits.is_empty() {
-            mistakes.extend(defect(error.inner()).into_mistakes());
+            mistakes.extend(defect_error(error.inner()).into_mistakes());
             return Err(ConfigError::from(std::mem::take(mistakes)));
         }
         let message = error.inner().to_string();
@@ -98,14 +98,14 @@ fn fit<T: DeserializeOwned>(
             && let Some(setting) = settings.get_mut(culprit)
             && setting.leave_out(&at)
         {
-            let unknown = Mistake::unknown_key(key(&at), &[]);
-            mistakes.push(unknown.from(setting.origin.clone()));
+            let unknown = Mistake::unknown_key(join_key(&at), &[]);
+            mistakes.push(unknown.with_origin(setting.origin.clone()));
             continue;
         }
         for &i in &culprits {
             // What is wrong with the likeliest reading explains more than the last resort's.
             if let Some(setting) = settings.get_mut(i).filter(|s| s.first_misfit.is_none()) {
-                setting.first_misfit = Some(misfit(&at, setting, &message, defaults, leniency));
+                setting.first_misfit = Some(describe_misfit(&at, setting, &message, defaults, leniency));
             }
         }
         let has_more = |&i: &usize| settings.get(i).is_some_and(|s| s.readings.len() > 1);
@@ -121,9 +121,9 @@ fn fit<T: DeserializeOwned>(
 }
 
 /// The settings, by index, that the error at `at` comes from: the innermost that contains it, the
-/// last source winning as in [`merge`]. Where serde lost the way (in `flatten` and tagged enums),
+/// last source winning as in [`merge_settings`]. Where serde lost the way (in `flatten` and tagged enums),
 /// those beneath `at` that fail on their own, or else all of them.
-fn culprits<T: DeserializeOwned>(defaults: &Value, settings: &[Setting], at: &[String]) -> Vec<usize> {
+fn find_culprits<T: DeserializeOwned>(defaults: &Value, settings: &[ConfigSetting], at: &[String]) -> Vec<usize> {
     let containing = settings.iter().enumerate();
     let containing = containing.filter(|(_, setting)| at.starts_with(&setting.path));
     if let Some((i, _)) = containing.max_by_key(|(_, setting)| setting.path.len()) {
@@ -131,13 +131,13 @@ fn culprits<T: DeserializeOwned>(defaults: &Value, settings: &[Setting], at: &[S
     }
     let beneath = settings.iter().enumerate();
     let beneath = beneath.filter(|(_, setting)| setting.path.starts_with(at));
-    let fails_alone = |setting| T::deserialize(merge(defaults, [setting])).is_err();
+    let fails_alone = |setting| T::deserialize(merge_settings(defaults, [setting])).is_err();
     let (guilty, suspect): (Vec<_>, Vec<_>) = beneath.partition(|(_, s)| fails_alone(*s));
     let found = if guilty.is_empty() { suspect } else { guilty };
     found.into_iter().map(|(i, _)| i).collect()
 }
 
-fn merge<'a>(defaults: &Value, settings: impl IntoIterator<Item = &'a Setting>) -> Value {
+fn merge_settings<'a>(defaults: &Value, settings: impl IntoIterator<Item = &'a ConfigSetting>) -> Value {
     let mut merged = defaults.clone();
     for setting in settings {
         if let Some(value) = setting.readings.first() {
@@ -155,21 +155,27 @@ fn merge<'a>(defaults: &Value, settings: impl IntoIterator<Item = &'a Setting>) 
     merged
 }
 
-fn misfit(at: &[String], setting: &Setting, message: &str, defaults: &Value, leniency: Leniency) -> Mistake {
+fn describe_misfit(
+    at: &[String],
+    setting: &ConfigSetting,
+    message: &str,
+    defaults: &Value,
+    leniency: Leniency,
+) -> Mistake {
     let missing = message.starts_with("missing field");
     let path = if missing || at.len() > setting.path.len() { at } else { &setting.path };
     let mistake = if message.starts_with(UNKNOWN) {
         // Where only a part of the setting is unknown, all of it is left out now, which nobody is lenient about.
         let is_unknown = at == setting.path || leniency != Leniency::InForce;
-        Mistake { is_unknown, ..Mistake::unknown_key(key(path), &siblings(defaults, path)) }
+        Mistake { is_unknown, ..Mistake::unknown_key(join_key(path), &sibling_keys(defaults, path)) }
     } else {
         let advice = match setting.origin {
-            Origin::Variable(_) => "correct or unset it (lists are comma separated, other lists and tables JSON)",
+            ConfigOrigin::Variable(_) => "correct or unset it (lists are comma separated, other lists and tables JSON)",
             _ => "correct it, or leave it out for the default",
         };
-        Mistake::new(key(path), without_value(message), advice)
+        Mistake::new(join_key(path), without_value(message), advice)
     };
-    mistake.from(setting.origin.clone())
+    mistake.with_origin(setting.origin.clone())
 }
 
 /// Serde's message less the value it quotes, which may be a secret under a wrong key. The expected
@@ -189,14 +195,14 @@ fn without_value(message: &str) -> String {
 
 /// Reports every key whose value did not come back when the configuration was written out again:
 /// no field took it.
-fn report_unread(settings: &[Setting], merged: &Value, written: &Value, mistakes: &mut Vec<Mistake>) {
+fn report_unread(settings: &[ConfigSetting], merged: &Value, written: &Value, mistakes: &mut Vec<Mistake>) {
     let mut unread = Vec::new();
     find_unread(merged, written, &mut Vec::new(), &mut unread);
     for (path, known) in unread {
-        let related = |s: &&Setting| s.path.starts_with(&path) || path.starts_with(&s.path);
+        let related = |s: &&ConfigSetting| s.path.starts_with(&path) || path.starts_with(&s.path);
         for setting in settings.iter().filter(related) {
-            let mistake = Mistake::unknown_key(key(&path), &known);
-            mistakes.push(mistake.from(setting.origin.clone()));
+            let mistake = Mistake::unknown_key(join_key(&path), &known);
+            mistakes.push(mistake.with_origin(setting.origin.clone()));
         }
     }
 }
@@ -204,7 +210,7 @@ fn report_unread(settings: &[Setting], merged: &Value, written: &Value, mistakes
 fn find_unread(given: &Value, written: &Value, path: &mut Vec<String>, unread: &mut Vec<(Vec<String>, Vec<String>)>) {
     each_child(given, |name, given| {
         path.push(name.to_owned());
-        match (child(written, name), written) {
+        match (child_of(written, name), written) {
             (Some(written), _) => find_unread(given, written, path, unread),
             (None, Value::Object(fields)) => {
                 unread.push((path.clone(), fields.keys().cloned().collect()));
@@ -218,52 +224,52 @@ fn find_unread(given: &Value, written: &Value, path: &mut Vec<String>, unread: &
 
 /// Replaces `env:NAME` and `file:PATH` by what they refer to, in the values that were written out
 /// redacted: only a [`Secret`](super::Secret) is.
-struct References<'a> {
+struct SecretReferences<'a> {
     environment: &'a BTreeMap<String, String>,
     read_file: &'a dyn Fn(&str) -> io::Result<String>,
-    settings: &'a [Setting],
+    settings: &'a [ConfigSetting],
     mistakes: &'a mut Vec<Mistake>,
     followed: bool,
 }
 
-impl References<'_> {
-    fn follow(&mut self, given: &mut Value, written: &Value, path: &mut Vec<String>) {
+impl SecretReferences<'_> {
+    fn resolve_value(&mut self, given: &mut Value, written: &Value, path: &mut Vec<String>) {
         match given {
-            Value::String(text) if written == REDACTED => match self.target(text) {
+            Value::String(text) if written == REDACTED => match self.read_target(text) {
                 Some(Ok(target)) => {
                     target.trim_end_matches(['\r', '\n']).clone_into(text);
                     self.followed = true;
                 }
                 Some(Err(problem)) => {
                     let advice = "provide it, or leave the key out for the default";
-                    let mistake = Mistake::new(key(path), problem, advice);
-                    self.mistakes.push(mistake.from(origin(self.settings, path)));
+                    let mistake = Mistake::new(join_key(path), problem, advice);
+                    self.mistakes.push(mistake.with_origin(origin_of(self.settings, path)));
                 }
                 None => {}
             },
             Value::Object(fields) => {
                 for (name, given) in fields {
-                    self.follow_child(name, given, written, path);
+                    self.resolve_child(name, given, written, path);
                 }
             }
             Value::Array(items) => {
                 for (i, given) in items.iter_mut().enumerate() {
-                    self.follow_child(&i.to_string(), given, written, path);
+                    self.resolve_child(&i.to_string(), given, written, path);
                 }
             }
             _ => {}
         }
     }
 
-    fn follow_child(&mut self, name: &str, given: &mut Value, written: &Value, path: &mut Vec<String>) {
-        if let Some(written) = child(written, name) {
+    fn resolve_child(&mut self, name: &str, given: &mut Value, written: &Value, path: &mut Vec<String>) {
+        if let Some(written) = child_of(written, name) {
             path.push(name.to_owned());
-            self.follow(given, written, path);
+            self.resolve_value(given, written, path);
             path.pop();
         }
     }
 
-    fn target(&self, text: &str) -> Option<Result<String, String>> {
+    fn read_target(&self, text: &str) -> Option<Result<String, String>> {
         if let Some(name) = text.strip_prefix("env:") {
             let value = self.environment.get(name).filter(|value| !value.is_empty());
             Some(value.cloned().ok_or_else(|| format!("refers to {name}, which is not set")))
@@ -276,21 +282,21 @@ impl References<'_> {
 
 /// Adds what the type's [`Validate`] finds, except about keys that are already reported: those
 /// still have their defaults.
-fn report_invalid<T: Validate>(config: &T, settings: &[Setting], mistakes: &mut Vec<Mistake>) {
+fn report_invalid<T: Validate>(config: &T, settings: &[ConfigSetting], mistakes: &mut Vec<Mistake>) {
     for found in config.mistakes() {
         if !mistakes.iter().any(|known| known.key == found.key) {
             let path: Vec<String> = found.key.split('.').map(str::to_owned).collect();
-            let origin = origin(settings, &path);
-            mistakes.push(found.from(origin));
+            let origin = origin_of(settings, &path);
+            mistakes.push(found.with_origin(origin));
         }
     }
 }
 
 /// The source that has the last word on `path`.
-fn origin(settings: &[Setting], path: &[String]) -> Origin {
-    let related = |s: &&Setting| path.starts_with(&s.path) || s.path.starts_with(path);
+fn origin_of(settings: &[ConfigSetting], path: &[String]) -> ConfigOrigin {
+    let related = |s: &&ConfigSetting| path.starts_with(&s.path) || s.path.starts_with(path);
     let last = settings.iter().rev().find(related);
-    last.map_or(Origin::Default, |setting| setting.origin.clone())
+    last.map_or(ConfigOrigin::Default, |setting| setting.origin.clone())
 }
 
 fn each_child(value: &Value, mut visit: impl FnMut(&str, &Value)) {
@@ -304,7 +310,7 @@ fn each_child(value: &Value, mut visit: impl FnMut(&str, &Value)) {
     }
 }
 
-fn child<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+fn child_of<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     match value {
         Value::Object(fields) => fields.get(name),
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),
@@ -313,16 +319,16 @@ fn child<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 /// The keys beside `path` in the defaults, which are those that the struct has.
-fn siblings(defaults: &Value, path: &[String]) -> Vec<String> {
+fn sibling_keys(defaults: &Value, path: &[String]) -> Vec<String> {
     let parents = path.split_last().map_or(&[][..], |(_, parents)| parents);
-    let parent = parents.iter().try_fold(defaults, |value, name| child(value, name));
+    let parent = parents.iter().try_fold(defaults, |value, name| child_of(value, name));
     match parent {
         Some(Value::Object(fields)) => fields.keys().cloned().collect(),
         _ => Vec::new(),
     }
 }
 
-fn parts(path: &serde_path_to_error::Path) -> Vec<String> {
+fn path_parts(path: &serde_path_to_error::Path) -> Vec<String> {
     let parts = path.iter().map_while(|segment| match segment {
         Segment::Seq { index } => Some(index.to_string()),
         Segment::Map { key } => Some(key.clone()),
@@ -332,6 +338,6 @@ fn parts(path: &serde_path_to_error::Path) -> Vec<String> {
     parts.collect()
 }
 
-fn key(path: &[String]) -> String {
+fn join_key(path: &[String]) -> String {
     path.join(".")
 }

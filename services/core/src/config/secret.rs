@@ -13,10 +13,10 @@ pub(super) const REDACTED: &str = "<redacted>";
 /// In a file or variable it is written as it is, or as `env:NAME` or `file:PATH`, which
 /// [`load`](super::load) replaces by what they refer to (less trailing line ends).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Text);
+pub struct Secret(SecretText);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Text {
+enum SecretText {
     /// From the source code, so known to everyone: serialises as itself, which lets a `Default`
     /// that holds one pass through the loader.
     Known(&'static str),
@@ -27,21 +27,21 @@ impl Secret {
     /// A secret from outside.
     #[must_use]
     pub fn new(text: String) -> Self {
-        Self(Text::Hidden(text))
+        Self(SecretText::Hidden(text))
     }
 
     /// A default written in the source, hence no secret; for use in `Default` only.
     #[must_use]
-    pub const fn known(text: &'static str) -> Self {
-        Self(Text::Known(text))
+    pub const fn public_default(text: &'static str) -> Self {
+        Self(SecretText::Known(text))
     }
 
     /// The text itself.
     #[must_use]
     pub fn expose(&self) -> &str {
         match &self.0 {
-            Text::Known(text) => text,
-            Text::Hidden(text) => text,
+            SecretText::Known(text) => text,
+            SecretText::Hidden(text) => text,
         }
     }
 
@@ -54,7 +54,7 @@ impl Secret {
 
 impl Default for Secret {
     fn default() -> Self {
-        Self::known("")
+        Self::public_default("")
     }
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for Secret {
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match &self.0 {
-            Text::Known(text) => text,
-            Text::Hidden(_) => REDACTED,
+            SecretText::Known(text) => text,
+            SecretText::Hidden(_) => REDACTED,
         })
     }
 }
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn a_default_passes_through_serialisation() {
-        let json = serde_json::to_string(&Secret::known("default")).unwrap();
+        let json = serde_json::to_string(&Secret::public_default("default")).unwrap();
         let read: Secret = serde_json::from_str(&json).unwrap();
         assert_eq!(read.expose(), "default");
-        assert_eq!(format!("{:?}", Secret::known("default")), REDACTED);
+        assert_eq!(format!("{:?}", Secret::public_default("default")), REDACTED);
     }
 }

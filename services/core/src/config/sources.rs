@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     SECTIONS,
-    mistake::{Mistake, Origin},
+    mistake::{ConfigOrigin, Mistake},
 };
 
 const PREFIX: &str = "KAIRO_";
@@ -23,8 +23,8 @@ pub struct ConfigFile {
 
 /// A value that a source provides for a key.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
-    pub origin: Origin,
+pub(super) struct ConfigSetting {
+    pub origin: ConfigOrigin,
     pub path: Vec<String>,
     /// Possible readings of the value, likeliest first; never empty. A variable is only text, so the
     /// right reading is known once one fits its field.
@@ -33,8 +33,8 @@ pub(super) struct Setting {
     pub first_misfit: Option<Mistake>,
 }
 
-impl Setting {
-    fn new(origin: Origin, path: Vec<String>, readings: Vec<Value>) -> Self {
+impl ConfigSetting {
+    fn new(origin: ConfigOrigin, path: Vec<String>, readings: Vec<Value>) -> Self {
         Self { origin, path, readings, first_misfit: None }
     }
 
@@ -58,7 +58,7 @@ pub(super) fn config_argument(args: impl IntoIterator<Item = String>) -> (Option
     let mut mistakes = Vec::new();
     let mut refuse = |problem: String| {
         let mistake = Mistake::new("", problem, "use --config FILE");
-        mistakes.push(mistake.from(Origin::Arguments));
+        mistakes.push(mistake.with_origin(ConfigOrigin::Arguments));
     };
     while let Some(arg) = args.next() {
         if let Some(name) = arg.strip_prefix("--config=") {
@@ -81,8 +81,12 @@ pub(super) fn config_argument(args: impl IntoIterator<Item = String>) -> (Option
 }
 
 /// The settings in `file`, as far as they are for a service of these `defaults`.
-pub(super) fn from_file(file: &ConfigFile, defaults: &Map<String, Value>, mistakes: &mut Vec<Mistake>) -> Vec<Setting> {
-    let origin = Origin::File(file.name.clone());
+pub(super) fn from_file(
+    file: &ConfigFile,
+    defaults: &Map<String, Value>,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<ConfigSetting> {
+    let origin = ConfigOrigin::File(file.name.clone());
     let mut settings = Vec::new();
     let table = match file.text.parse::<toml::Table>() {
         Ok(table) => table,
@@ -92,18 +96,18 @@ pub(super) fn from_file(file: &ConfigFile, defaults: &Map<String, Value>, mistak
             let line = before.map_or(1, |text| text.matches('\n').count() + 1);
             let problem = format!("line {line} is not TOML: {}", error.message());
             let mistake = Mistake::new("", problem, "correct that line");
-            mistakes.push(mistake.from(origin));
+            mistakes.push(mistake.with_origin(origin));
             return settings;
         }
     };
     for (section, value) in table {
-        match owner(&section, defaults) {
-            Owner::This => {
+        match section_owner(&section, defaults) {
+            SectionOwner::This => {
                 let default = defaults.get(&section);
-                take_apart(&origin, vec![section], json(value), default, &mut settings);
+                split_table(&origin, vec![section], toml_to_json(value), default, &mut settings);
             }
-            Owner::Another => {}
-            Owner::Nobody => mistakes.push(unknown_section(section, origin.clone())),
+            SectionOwner::Another => {}
+            SectionOwner::Nobody => mistakes.push(unknown_section(section, origin.clone())),
         }
     }
     settings
@@ -114,7 +118,7 @@ pub(super) fn from_environment(
     environment: &BTreeMap<String, String>,
     defaults: &Map<String, Value>,
     mistakes: &mut Vec<Mistake>,
-) -> Vec<Setting> {
+) -> Vec<ConfigSetting> {
     let mut settings = Vec::new();
     for (name, text) in environment {
         let upper = name.to_ascii_uppercase();
@@ -124,64 +128,70 @@ pub(super) fn from_environment(
         if text.is_empty() || !path.contains(SEPARATOR) {
             continue;
         }
-        let origin = Origin::Variable(name.clone());
+        let origin = ConfigOrigin::Variable(name.clone());
         let path: Vec<String> = path.split(SEPARATOR).map(str::to_ascii_lowercase).collect();
         let section = path.first().map_or("", String::as_str);
         if path.iter().any(String::is_empty) {
             let problem = "is not a key: a part of it is empty";
             let advice = "name it KAIRO_<SECTION>__<KEY>";
-            mistakes.push(Mistake::new(path.join("."), problem, advice).from(origin));
+            mistakes.push(Mistake::new(path.join("."), problem, advice).with_origin(origin));
             continue;
         }
-        match owner(section, defaults) {
-            Owner::This => settings.push(Setting::new(origin, path, readings(text))),
-            Owner::Another => {}
-            Owner::Nobody => mistakes.push(unknown_section(section, origin)),
+        match section_owner(section, defaults) {
+            SectionOwner::This => settings.push(ConfigSetting::new(origin, path, possible_readings(text))),
+            SectionOwner::Another => {}
+            SectionOwner::Nobody => mistakes.push(unknown_section(section, origin)),
         }
     }
     settings
 }
 
-enum Owner {
+enum SectionOwner {
     This,
     Another,
     Nobody,
 }
 
-fn owner(section: &str, defaults: &Map<String, Value>) -> Owner {
+fn section_owner(section: &str, defaults: &Map<String, Value>) -> SectionOwner {
     if defaults.contains_key(section) {
-        Owner::This
+        SectionOwner::This
     } else if SECTIONS.contains(&section) {
-        Owner::Another
+        SectionOwner::Another
     } else {
-        Owner::Nobody
+        SectionOwner::Nobody
     }
 }
 
-fn unknown_section(section: impl Into<String>, origin: Origin) -> Mistake {
+fn unknown_section(section: impl Into<String>, origin: ConfigOrigin) -> Mistake {
     let known = SECTIONS.join(", ");
     let advice = format!("remove it, or use one of: {known}");
-    Mistake { is_unknown: true, ..Mistake::new(section, "is not a known section", advice) }.from(origin)
+    Mistake { is_unknown: true, ..Mistake::new(section, "is not a known section", advice) }.with_origin(origin)
 }
 
 /// Splits a table into one setting per key, so that each mistake is found on its own, but only as
 /// deep as the default is a struct: what the type makes of a map, a list or an optional table is
 /// for serde to say.
-fn take_apart(origin: &Origin, path: Vec<String>, value: Value, default: Option<&Value>, settings: &mut Vec<Setting>) {
+fn split_table(
+    origin: &ConfigOrigin,
+    path: Vec<String>,
+    value: Value,
+    default: Option<&Value>,
+    settings: &mut Vec<ConfigSetting>,
+) {
     match (value, default) {
         (Value::Object(table), Some(Value::Object(fields))) if !fields.is_empty() => {
             for (key, value) in table {
                 let mut path = path.clone();
                 path.push(key.clone());
-                take_apart(origin, path, value, fields.get(&key), settings);
+                split_table(origin, path, value, fields.get(&key), settings);
             }
         }
-        (value, _) => settings.push(Setting::new(origin.clone(), path, vec![value])),
+        (value, _) => settings.push(ConfigSetting::new(origin.clone(), path, vec![value])),
     }
 }
 
 /// JSON other than a string, then the text itself, then a comma separated list.
-fn readings(text: &str) -> Vec<Value> {
+fn possible_readings(text: &str) -> Vec<Value> {
     let json = serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string());
     let list = text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(Value::from).collect();
     let mut readings: Vec<Value> = json.into_iter().collect();
@@ -189,14 +199,14 @@ fn readings(text: &str) -> Vec<Value> {
     readings
 }
 
-fn json(value: toml::Value) -> Value {
+fn toml_to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::from(text),
         toml::Value::Integer(number) => Value::from(number),
         toml::Value::Float(number) => Value::from(number),
         toml::Value::Boolean(flag) => Value::from(flag),
         toml::Value::Datetime(time) => Value::from(time.to_string()),
-        toml::Value::Array(items) => items.into_iter().map(json).collect(),
-        toml::Value::Table(table) => table.into_iter().map(|(k, v)| (k, json(v))).collect(),
+        toml::Value::Array(items) => items.into_iter().map(toml_to_json).collect(),
+        toml::Value::Table(table) => table.into_iter().map(|(k, v)| (k, toml_to_json(v))).collect(),
     }
 }

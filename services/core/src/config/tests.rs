@@ -29,7 +29,7 @@ impl Default for Bus {
             url: "nats://127.0.0.1:4222".to_owned(),
             ack_wait_ms: 30_000,
             name: None,
-            password: Secret::known("default"),
+            password: Secret::public_default("default"),
         }
     }
 }

@@ -12,12 +12,12 @@ use prometheus_client::{
 };
 
 use super::{
-    exemplars::{Exemplars, labels},
-    table::exposed,
+    exemplars::{Exemplars, sorted_labels},
+    table::openmetrics_name,
 };
 
 /// Returns the unit that a name ends in, by OpenTelemetry's symbol.
-fn unit(symbol: &str) -> Option<Unit> {
+fn openmetrics_unit(symbol: &str) -> Option<Unit> {
     match symbol {
         "s" => Some(Unit::Seconds),
         "By" => Some(Unit::Bytes),
@@ -26,9 +26,9 @@ fn unit(symbol: &str) -> Option<Unit> {
 }
 
 /// Encodes the measurements, with their exemplars, as OpenMetrics text.
-pub(super) fn text(measured: ResourceMetrics, exemplars: Exemplars) -> String {
+pub(super) fn encode_openmetrics(measured: ResourceMetrics, exemplars: Exemplars) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Measurements { measured, exemplars }));
+    registry.register_collector(Box::new(MeasurementCollector { measured, exemplars }));
     let mut written = String::new();
     // Writing to a text does not fail.
     let _ = text::encode(&mut written, &registry);
@@ -36,23 +36,23 @@ pub(super) fn text(measured: ResourceMetrics, exemplars: Exemplars) -> String {
 }
 
 #[derive(Debug)]
-struct Measurements {
+struct MeasurementCollector {
     measured: ResourceMetrics,
     exemplars: Exemplars,
 }
 
-impl Collector for Measurements {
+impl Collector for MeasurementCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let target = labels(self.measured.resource().iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        let target = sorted_labels(self.measured.resource().iter().map(|(key, value)| (key.as_str(), value.as_str())));
         encoder.encode_descriptor("target", "the replica", None, MetricType::Info)?.encode_info(&target)?;
         for metric in self.measured.scope_metrics().flat_map(|scope| scope.metrics()) {
-            encode(&mut encoder, metric, &self.exemplars)?;
+            encode_metric(&mut encoder, metric, &self.exemplars)?;
         }
         Ok(())
     }
 }
 
-fn encode(encoder: &mut DescriptorEncoder, metric: &Measured, exemplars: &Exemplars) -> fmt::Result {
+fn encode_metric(encoder: &mut DescriptorEncoder, metric: &Measured, exemplars: &Exemplars) -> fmt::Result {
     // All instruments are made with this type.
     let AggregatedMetrics::F64(data) = metric.data() else { return Ok(()) };
     let kind = match data {
@@ -62,25 +62,25 @@ fn encode(encoder: &mut DescriptorEncoder, metric: &Measured, exemplars: &Exempl
         // None is made.
         MetricData::ExponentialHistogram(_) => return Ok(()),
     };
-    let (name, unit) = (exposed(metric.name()), unit(metric.unit()));
+    let (name, unit) = (openmetrics_name(metric.name()), openmetrics_unit(metric.unit()));
     let mut family = encoder.encode_descriptor(&name, metric.description(), unit.as_ref(), kind)?;
     match data {
         MetricData::Sum(sum) => sum.data_points().try_for_each(|point| {
-            series(&mut family, point.attributes(), |one| {
+            encode_series(&mut family, point.attributes(), |one| {
                 one.encode_counter(&point.value(), None::<&Exemplar<NoLabelSet, f64>>)
             })
         }),
-        MetricData::Gauge(gauge) => gauge
-            .data_points()
-            .try_for_each(|point| series(&mut family, point.attributes(), |one| one.encode_gauge(&point.value()))),
+        MetricData::Gauge(gauge) => gauge.data_points().try_for_each(|point| {
+            encode_series(&mut family, point.attributes(), |one| one.encode_gauge(&point.value()))
+        }),
         MetricData::Histogram(histogram) => histogram.data_points().try_for_each(|point| {
-            let labels = labels(point.attributes().map(|one| (one.key.as_str(), one.value.as_str())));
-            if let Some(with_exemplars) = exemplars.of(&name, &labels) {
+            let labels = sorted_labels(point.attributes().map(|one| (one.key.as_str(), one.value.as_str())));
+            if let Some(with_exemplars) = exemplars.histogram_of(&name, &labels) {
                 return with_exemplars.encode(family.encode_family(&labels)?);
             }
             let bounds = point.bounds().chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(point.bucket_counts()).collect();
-            series(&mut family, point.attributes(), |one| {
+            encode_series(&mut family, point.attributes(), |one| {
                 one.encode_histogram::<NoLabelSet>(point.sum(), point.count(), &buckets, None)
             })
         }),
@@ -89,12 +89,12 @@ fn encode(encoder: &mut DescriptorEncoder, metric: &Measured, exemplars: &Exempl
 }
 
 /// Writes one series of a metric.
-fn series<'a>(
+fn encode_series<'a>(
     family: &mut MetricEncoder<'_>,
     attributes: impl Iterator<Item = &'a KeyValue>,
     write: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
 ) -> fmt::Result {
-    let labels = labels(attributes.map(|attribute| (attribute.key.as_str(), attribute.value.as_str())));
+    let labels = sorted_labels(attributes.map(|attribute| (attribute.key.as_str(), attribute.value.as_str())));
     match labels.is_empty() {
         true => write(family),
         false => write(&mut family.encode_family(&labels)?),

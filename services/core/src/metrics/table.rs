@@ -16,8 +16,8 @@ use crate::subjects::Service;
 pub struct Metric {
     /// The name in OpenTelemetry.
     pub name: &'static str,
-    pub kind: Kind,
-    pub unit: Unit,
+    pub kind: MetricKind,
+    pub unit: MetricUnit,
     /// The labels in the order in which values are given; an empty value is none.
     pub labels: &'static [&'static str],
     /// The services that report the metric.
@@ -27,7 +27,7 @@ pub struct Metric {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows, from 0 at the start of a replica.
     Counter,
     /// A counter whose value is counted elsewhere.
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     Seconds,
     Bytes,
     /// A count of something, in the braces that OpenTelemetry wants.
@@ -54,7 +54,7 @@ impl Metric {
     }
 
     /// The name of the family in OpenMetrics.
-    pub fn family(&self) -> String {
+    pub fn family_name(&self) -> String {
         match self.unit.suffix() {
             Some(suffix) => format!("{}_{suffix}", self.base_name()),
             None => self.base_name(),
@@ -62,29 +62,29 @@ impl Metric {
     }
 
     /// The names by which queries find it.
-    pub fn samples(&self) -> Vec<String> {
-        let family = self.family();
+    pub fn sample_names(&self) -> Vec<String> {
+        let family = self.family_name();
         match self.kind {
-            Kind::Counter | Kind::ObservedCounter => vec![format!("{family}_total")],
-            Kind::Gauge => vec![family],
-            Kind::Histogram(_) => ["bucket", "count", "sum"].map(|part| format!("{family}_{part}")).to_vec(),
+            MetricKind::Counter | MetricKind::ObservedCounter => vec![format!("{family}_total")],
+            MetricKind::Gauge => vec![family],
+            MetricKind::Histogram(_) => ["bucket", "count", "sum"].map(|part| format!("{family}_{part}")).to_vec(),
         }
     }
 
     /// Its labels in OpenMetrics.
     pub fn exposed_labels(&self) -> Vec<String> {
-        self.labels.iter().map(|label| exposed(label)).collect()
+        self.labels.iter().map(|label| openmetrics_name(label)).collect()
     }
 }
 
 /// A label's name in OpenMetrics.
-pub fn exposed(label: &str) -> String {
+pub fn openmetrics_name(label: &str) -> String {
     label.replace('.', "_")
 }
 
-impl Kind {
+impl MetricKind {
     /// Its type in OpenMetrics.
-    pub fn word(self) -> &'static str {
+    pub fn openmetrics_type(self) -> &'static str {
         match self {
             Self::Counter | Self::ObservedCounter => "counter",
             Self::Gauge => "gauge",
@@ -93,7 +93,7 @@ impl Kind {
     }
 }
 
-impl Unit {
+impl MetricUnit {
     /// Returns the unit as OpenTelemetry writes it.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -178,96 +178,96 @@ macro_rules! metrics {
 }
 
 metrics! {
-    READY, "kairo.service.ready", Kind::Gauge, Unit::YesOrNo, [], EVERY,
+    READY, "kairo.service.ready", MetricKind::Gauge, MetricUnit::YesOrNo, [], EVERY,
         "whether the replica takes work, as `/readyz` says";
-    NATS_CONNECTED, "kairo.nats.connected", Kind::Gauge, Unit::YesOrNo, [], EVERY,
+    NATS_CONNECTED, "kairo.nats.connected", MetricKind::Gauge, MetricUnit::YesOrNo, [], EVERY,
         "whether there is a connection to NATS";
-    NATS_VIOLATIONS, "kairo.nats.violations", Kind::ObservedCounter, Unit::Of("{violation}"), [], EVERY,
+    NATS_VIOLATIONS, "kairo.nats.violations", MetricKind::ObservedCounter, MetricUnit::Of("{violation}"), [], EVERY,
         "what NATS did not permit this replica";
-    WRITES_STALLED, "kairo.log.stalled", Kind::Gauge, Unit::YesOrNo, [], EVERY,
+    WRITES_STALLED, "kairo.log.stalled", MetricKind::Gauge, MetricUnit::YesOrNo, [], EVERY,
         "whether the log does not take what this replica writes";
-    DEAD_LETTERS_WRITTEN, "kairo.dead_letters.written", Kind::Counter, Unit::Of("{message}"), [], EVERY,
+    DEAD_LETTERS_WRITTEN, "kairo.dead_letters.written", MetricKind::Counter, MetricUnit::Of("{message}"), [], EVERY,
         "messages that this replica gave up on";
-    PROCESSING, "messaging.process.duration", Kind::Histogram(SHORT), Unit::Seconds,
+    PROCESSING, "messaging.process.duration", MetricKind::Histogram(SHORT), MetricUnit::Seconds,
         ["messaging.system", "messaging.operation.name", CONSUMER, ERROR], CONSUMERS,
         "from the delivery of a message until it is settled";
-    PARTITIONS, "kairo.partitions.count", Kind::Gauge, Unit::Of("{partition}"), [], OWNERS,
+    PARTITIONS, "kairo.partitions.count", MetricKind::Gauge, MetricUnit::Of("{partition}"), [], OWNERS,
         "partitions that the log has";
-    PARTITIONS_OWNED, "kairo.partitions.owned", Kind::Gauge, Unit::Of("{partition}"), [], OWNERS,
+    PARTITIONS_OWNED, "kairo.partitions.owned", MetricKind::Gauge, MetricUnit::Of("{partition}"), [], OWNERS,
         "partitions of the log that this replica owns";
-    PARTITIONS_TAKEN, "kairo.partitions.takeovers", Kind::ObservedCounter, Unit::Of("{partition}"), [], OWNERS,
+    PARTITIONS_TAKEN, "kairo.partitions.takeovers", MetricKind::ObservedCounter, MetricUnit::Of("{partition}"), [], OWNERS,
         "partitions taken of replicas that had gone";
-    PARTITIONS_HANDED_OVER, "kairo.partitions.handovers", Kind::ObservedCounter, Unit::Of("{partition}"), [], OWNERS,
+    PARTITIONS_HANDED_OVER, "kairo.partitions.handovers", MetricKind::ObservedCounter, MetricUnit::Of("{partition}"), [], OWNERS,
         "partitions handed over to others";
-    INPUTS_WAITING, "kairo.partitions.waiting", Kind::Gauge, Unit::Of("{message}"), [], OWNERS,
+    INPUTS_WAITING, "kairo.partitions.waiting", MetricKind::Gauge, MetricUnit::Of("{message}"), [], OWNERS,
         "messages of owned partitions that were read and are not dealt with yet";
-    DECISION, "kairo.agent.decision.duration", Kind::Histogram(SHORT), Unit::Seconds, [INPUT, LANE, AGENT], AGENT_RUNTIME,
+    DECISION, "kairo.agent.decision.duration", MetricKind::Histogram(SHORT), MetricUnit::Seconds, [INPUT, LANE, AGENT], AGENT_RUNTIME,
         "from an agent's input, or the time a task was due, until its decision stands in the log";
-    FIRST_WORDS, "kairo.agent.first_words.duration", Kind::Histogram(SHORT), Unit::Seconds, [INPUT, AGENT], AGENT_RUNTIME,
+    FIRST_WORDS, "kairo.agent.first_words.duration", MetricKind::Histogram(SHORT), MetricUnit::Seconds, [INPUT, AGENT], AGENT_RUNTIME,
         "from an agent's input until the first words of an answer that is streamed are shown";
-    WAKE_UPS, "kairo.agent.wakeups", Kind::Counter, Unit::Of("{wakeup}"), [INPUT], AGENT_RUNTIME,
+    WAKE_UPS, "kairo.agent.wakeups", MetricKind::Counter, MetricUnit::Of("{wakeup}"), [INPUT], AGENT_RUNTIME,
         "decisions on what no user said: tasks that came due, hooks that fired, mail that came in";
-    AGENTS_PARKED, "kairo.agents.parked", Kind::Gauge, Unit::Of("{agent}"), [], AGENT_RUNTIME,
+    AGENTS_PARKED, "kairo.agents.parked", MetricKind::Gauge, MetricUnit::Of("{agent}"), [], AGENT_RUNTIME,
         "agents that wait for a replica of a newer version";
-    AGENTS_MEMORY, "kairo.agents.memory", Kind::Gauge, Unit::Bytes, [], AGENT_RUNTIME,
+    AGENTS_MEMORY, "kairo.agents.memory", MetricKind::Gauge, MetricUnit::Bytes, [], AGENT_RUNTIME,
         "what agents take of this replica's memory, about";
-    MODEL_CALLS, "gen_ai.client.operation.duration", Kind::Histogram(MODEL_SECONDS), Unit::Seconds,
+    MODEL_CALLS, "gen_ai.client.operation.duration", MetricKind::Histogram(MODEL_SECONDS), MetricUnit::Seconds,
         ["gen_ai.operation.name", "gen_ai.provider.name", MODEL, TIER, ERROR], AGENT_RUNTIME,
         "calls of models that were answered or failed, with the wait for room";
-    TOKENS, "gen_ai.client.token.usage", Kind::Histogram(MODEL_TOKENS), Unit::Of("{token}"),
+    TOKENS, "gen_ai.client.token.usage", MetricKind::Histogram(MODEL_TOKENS), MetricUnit::Of("{token}"),
         ["gen_ai.operation.name", "gen_ai.provider.name", MODEL, TIER, "gen_ai.token.type"], AGENT_RUNTIME,
         "tokens of calls, as the model server counts them or, where it does not, as they are estimated";
-    UNPRICED, "kairo.model.unpriced", Kind::Counter, Unit::Of("{token}"), [MODEL, TIER], AGENT_RUNTIME,
+    UNPRICED, "kairo.model.unpriced", MetricKind::Counter, MetricUnit::Of("{token}"), [MODEL, TIER], AGENT_RUNTIME,
         "tokens of models without a price, whose cost is not known";
-    COST, "kairo.model.cost", Kind::Counter, Unit::Of("{currency}"), [MODEL, TIER], AGENT_RUNTIME,
+    COST, "kairo.model.cost", MetricKind::Counter, MetricUnit::Of("{currency}"), [MODEL, TIER], AGENT_RUNTIME,
         "what calls of models with a price cost, in the currency of `gateway.currency`; of others it is not known";
-    MODEL_RETRIES, "kairo.model.retries", Kind::Counter, Unit::Of("{call}"), [TIER], AGENT_RUNTIME,
+    MODEL_RETRIES, "kairo.model.retries", MetricKind::Counter, MetricUnit::Of("{call}"), [TIER], AGENT_RUNTIME,
         "calls of models that were tries after a first one";
-    MODEL_ABANDONED, "kairo.model.abandoned", Kind::Counter, Unit::Of("{call}"), [TIER, "kairo.reason"], AGENT_RUNTIME,
+    MODEL_ABANDONED, "kairo.model.abandoned", MetricKind::Counter, MetricUnit::Of("{call}"), [TIER, "kairo.reason"], AGENT_RUNTIME,
         "calls of models that decisions say were given up";
-    MODEL_IN_FLIGHT, "kairo.model.in_flight", Kind::Gauge, Unit::Of("{call}"), [MODEL, TIER, LANE], AGENT_RUNTIME,
+    MODEL_IN_FLIGHT, "kairo.model.in_flight", MetricKind::Gauge, MetricUnit::Of("{call}"), [MODEL, TIER, LANE], AGENT_RUNTIME,
         "calls of models under way";
-    MODEL_LIMIT, "kairo.model.limit", Kind::Gauge, Unit::Of("{call}"), [MODEL, TIER, LANE], AGENT_RUNTIME,
+    MODEL_LIMIT, "kairo.model.limit", MetricKind::Gauge, MetricUnit::Of("{call}"), [MODEL, TIER, LANE], AGENT_RUNTIME,
         "calls of models that may be under way at once (`max_in_flight`)";
-    TOOL_CALLS, "kairo.tool.call.duration", Kind::Histogram(SHORT), Unit::Seconds,
+    TOOL_CALLS, "kairo.tool.call.duration", MetricKind::Histogram(SHORT), MetricUnit::Seconds,
         ["gen_ai.tool.name", ERROR, AGENT], TOOL_RUNNER,
         "how long calls of tools took that ended";
-    IN_DOUBT, "kairo.tool.effects_in_doubt", Kind::Counter, Unit::Of("{call}"), [], TOOL_RUNNER,
+    IN_DOUBT, "kairo.tool.effects_in_doubt", MetricKind::Counter, MetricUnit::Of("{call}"), [], TOOL_RUNNER,
         "calls whose effect nobody knew when their result was written";
-    TOOLS_IN_FLIGHT, "kairo.tool.in_flight", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,
+    TOOLS_IN_FLIGHT, "kairo.tool.in_flight", MetricKind::Gauge, MetricUnit::Of("{call}"), [], TOOL_RUNNER,
         "calls of tools under way";
-    TOOLS_LIMIT, "kairo.tool.limit", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,
+    TOOLS_LIMIT, "kairo.tool.limit", MetricKind::Gauge, MetricUnit::Of("{call}"), [], TOOL_RUNNER,
         "calls of tools that may be under way at once (`tool_runner.parallel`)";
-    TOOL_SERVER_UP, "kairo.tool.server.up", Kind::Gauge, Unit::YesOrNo, [TOOL_SERVER, "kairo.tool.source"], TOOL_RUNNER,
+    TOOL_SERVER_UP, "kairo.tool.server.up", MetricKind::Gauge, MetricUnit::YesOrNo, [TOOL_SERVER, "kairo.tool.source"], TOOL_RUNNER,
         "whether an MCP server or a tool worker of the configuration can be called";
-    PROCESSES_RUNNING, "kairo.processes.running", Kind::Gauge, Unit::Of("{process}"), [], PROCESS_SUPERVISOR,
+    PROCESSES_RUNNING, "kairo.processes.running", MetricKind::Gauge, MetricUnit::Of("{process}"), [], PROCESS_SUPERVISOR,
         "processes that run";
-    PROCESSES_LIMIT, "kairo.processes.limit", Kind::Gauge, Unit::Of("{process}"), [], PROCESS_SUPERVISOR,
+    PROCESSES_LIMIT, "kairo.processes.limit", MetricKind::Gauge, MetricUnit::Of("{process}"), [], PROCESS_SUPERVISOR,
         "processes that may run at once (`process_supervisor.limits.concurrent`)";
-    PROCESSES_ENDED, "kairo.processes.ended", Kind::Counter, Unit::Of("{process}"), ["kairo.outcome"], PROCESS_SUPERVISOR,
+    PROCESSES_ENDED, "kairo.processes.ended", MetricKind::Counter, MetricUnit::Of("{process}"), ["kairo.outcome"], PROCESS_SUPERVISOR,
         "processes whose end this replica recorded";
-    PROJECTED, "kairo.projector.messages", Kind::Counter, Unit::Of("{message}"), ["kairo.generation.state"], PROJECTOR,
+    PROJECTED, "kairo.projector.messages", MetricKind::Counter, MetricUnit::Of("{message}"), ["kairo.generation.state"], PROJECTOR,
         "messages of the log taken into Postgres, of which the rate is the projector's";
-    REQUESTS, "http.server.request.duration", Kind::Histogram(SHORT), Unit::Seconds,
+    REQUESTS, "http.server.request.duration", MetricKind::Histogram(SHORT), MetricUnit::Seconds,
         ["http.request.method", "http.route", "http.response.status_code", "url.scheme"], GATEWAY,
         "requests, until the answer began";
-    LOG_SIZE, "kairo.log.size", Kind::Gauge, Unit::Bytes, [], GATEWAY,
+    LOG_SIZE, "kairo.log.size", MetricKind::Gauge, MetricUnit::Bytes, [], GATEWAY,
         "what the log takes of the disk";
-    LOG_LIMIT, "kairo.log.limit", Kind::Gauge, Unit::Bytes, [], GATEWAY,
+    LOG_LIMIT, "kairo.log.limit", MetricKind::Gauge, MetricUnit::Bytes, [], GATEWAY,
         "what the log may take: the stream's own limit, else `gateway.log_limit_bytes`; none where neither is set";
-    LOG_MESSAGES, "kairo.log.messages", Kind::ObservedCounter, Unit::Of("{message}"), [], GATEWAY,
+    LOG_MESSAGES, "kairo.log.messages", MetricKind::ObservedCounter, MetricUnit::Of("{message}"), [], GATEWAY,
         "the last sequence of the log";
-    CONSUMER_LAG, "kairo.consumer.lag", Kind::Gauge, Unit::Of("{message}"), [CONSUMER], GATEWAY,
+    CONSUMER_LAG, "kairo.consumer.lag", MetricKind::Gauge, MetricUnit::Of("{message}"), [CONSUMER], GATEWAY,
         "messages that a consumer was not delivered yet";
-    CONSUMER_UNACKNOWLEDGED, "kairo.consumer.unacknowledged", Kind::Gauge, Unit::Of("{message}"), [CONSUMER], GATEWAY,
+    CONSUMER_UNACKNOWLEDGED, "kairo.consumer.unacknowledged", MetricKind::Gauge, MetricUnit::Of("{message}"), [CONSUMER], GATEWAY,
         "messages that a consumer was delivered and are not dealt with, those to be tried later included";
-    DEAD_LETTERS, "kairo.dead_letters.kept", Kind::Gauge, Unit::Of("{message}"), [], GATEWAY,
+    DEAD_LETTERS, "kairo.dead_letters.kept", MetricKind::Gauge, MetricUnit::Of("{message}"), [], GATEWAY,
         "dead letters there are";
-    PROJECTION_LAG, "kairo.projector.lag", Kind::Gauge, Unit::Of("{message}"), [], GATEWAY,
+    PROJECTION_LAG, "kairo.projector.lag", MetricKind::Gauge, MetricUnit::Of("{message}"), [], GATEWAY,
         "messages of the log that the live read model has not taken in";
-    CONSENT_WAITING, "kairo.consent.waiting", Kind::Gauge, Unit::Of("{call}"), [], GATEWAY,
+    CONSENT_WAITING, "kairo.consent.waiting", MetricKind::Gauge, MetricUnit::Of("{call}"), [], GATEWAY,
         "calls of tools that wait for a human's consent";
-    OLDEST_WAIT, "kairo.waiting.oldest", Kind::Gauge, Unit::Seconds, ["kairo.waits_for"], GATEWAY_AND_RUNTIME,
+    OLDEST_WAIT, "kairo.waiting.oldest", MetricKind::Gauge, MetricUnit::Seconds, ["kairo.waits_for"], GATEWAY_AND_RUNTIME,
         "how long the oldest work has waited for consent, a choice, a runner, a tool (gateway) or a decision (agent-runtime)";
 }
 
@@ -279,17 +279,17 @@ mod tests {
 
     #[test]
     fn no_two_have_a_name_in_common() {
-        let names: BTreeSet<String> = TABLE.iter().flat_map(|metric| metric.samples()).collect();
-        assert_eq!(names.len(), TABLE.iter().map(|metric| metric.samples().len()).sum::<usize>());
+        let names: BTreeSet<String> = TABLE.iter().flat_map(|metric| metric.sample_names()).collect();
+        assert_eq!(names.len(), TABLE.iter().map(|metric| metric.sample_names().len()).sum::<usize>());
     }
 
     #[test]
     fn names_of_openmetrics_are_made_of_those_of_opentelemetry() {
-        assert_eq!(LOG_SIZE.samples(), ["kairo_log_size_bytes"]);
-        assert_eq!(COST.samples(), ["kairo_model_cost_total"]);
-        assert_eq!(READY.samples(), ["kairo_service_ready"]);
+        assert_eq!(LOG_SIZE.sample_names(), ["kairo_log_size_bytes"]);
+        assert_eq!(COST.sample_names(), ["kairo_model_cost_total"]);
+        assert_eq!(READY.sample_names(), ["kairo_service_ready"]);
         assert_eq!(
-            MODEL_CALLS.samples(),
+            MODEL_CALLS.sample_names(),
             ["bucket", "count", "sum"].map(|part| format!("gen_ai_client_operation_duration_seconds_{part}"))
         );
         assert_eq!(CONSUMER_LAG.exposed_labels(), ["messaging_consumer_group_name"]);
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn bounds_grow() {
         for metric in TABLE {
-            if let Kind::Histogram(bounds) = metric.kind {
+            if let MetricKind::Histogram(bounds) = metric.kind {
                 assert!(bounds.is_sorted_by(|one, other| one < other), "{}", metric.name);
             }
         }

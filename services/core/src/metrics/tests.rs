@@ -7,17 +7,17 @@ use super::{
 
 fn of(service: Service, series: usize, of_agents: bool) -> (Metrics, SdkMeterProvider) {
     let resource = Resource::builder_empty().with_service_name("it").build();
-    Wanted { service, resource, series, of_agents, sampler: None }.begin(|provider| provider)
+    MetricsSetup { service, resource, series, of_agents, sampler: None }.build(|provider| provider)
 }
 
 fn exporting(share: f64, series: usize) -> (Metrics, SdkMeterProvider) {
     let resource = Resource::builder_empty().with_service_name("it").build();
     let (service, sampler) = (Service::AgentRuntime, Some(TraceSampler::new(share)));
-    Wanted { service, resource, series, of_agents: false, sampler }.begin(|provider| provider)
+    MetricsSetup { service, resource, series, of_agents: false, sampler }.build(|provider| provider)
 }
 
 fn lines(metrics: &Metrics) -> Vec<String> {
-    metrics.openmetrics().lines().map(str::to_owned).collect()
+    metrics.to_openmetrics().lines().map(str::to_owned).collect()
 }
 
 fn values(metrics: &Metrics) -> Vec<String> {
@@ -27,7 +27,7 @@ fn values(metrics: &Metrics) -> Vec<String> {
 #[test]
 fn what_was_counted_and_what_is_are_told_in_openmetrics() {
     let (metrics, _provider) = of(Service::AgentRuntime, 100, false);
-    metrics.from_zero(&DEAD_LETTERS_WRITTEN);
+    metrics.init_counter(&DEAD_LETTERS_WRITTEN);
     metrics.count(&MODEL_RETRIES, 2.0, &["heavy"]);
     metrics.count(&MODEL_RETRIES, 1.0, &["heavy"]);
     metrics.observe(&READY, |say| say(1.0, &[]));
@@ -51,7 +51,7 @@ fn what_was_counted_and_what_is_are_told_in_openmetrics() {
 #[test]
 fn a_duration_falls_into_the_buckets_of_its_metric() {
     let (metrics, _provider) = of(Service::AgentRuntime, 100, false);
-    metrics.took(&DECISION, Duration::from_millis(300), &[AgentMessage::TYPE, "foreground", "a"]);
+    metrics.record_duration(&DECISION, Duration::from_millis(300), &[AgentMessage::TYPE, "foreground", "a"]);
     let labels = format!("kairo_input=\"{}\",kairo_lane=\"foreground\"", AgentMessage::TYPE);
     let values = values(&metrics);
     for (bound, count) in [("0.25", 0), ("0.5", 1), ("+Inf", 1)] {
@@ -71,9 +71,9 @@ fn a_bucket_names_the_last_trace_that_is_exported() {
     let (metrics, _provider) = exporting(1.0, 100);
     let labels = [AgentMessage::TYPE, "foreground", "a"];
     for traceparent in [Some(first), Some(last), Some(unsampled), Some("nonsense"), None] {
-        metrics.took_in(traceparent, &DECISION, Duration::from_millis(500), &labels);
+        metrics.record_duration_in_trace(traceparent, &DECISION, Duration::from_millis(500), &labels);
     }
-    metrics.took_in(None, &DECISION, Duration::from_secs(301), &labels);
+    metrics.record_duration_in_trace(None, &DECISION, Duration::from_secs(301), &labels);
     let values = values(&metrics);
     let named: Vec<&String> = values.iter().filter(|line| line.contains(" # ")).collect();
     let [named] = *named else { panic!("{values:#?}") };
@@ -90,7 +90,7 @@ fn a_bucket_names_the_last_trace_that_is_exported() {
 fn no_bucket_names_a_trace_that_nobody_has() {
     let traceparent = Some("00-0000000000000000ffffffffffffffff-0000000000000001-01");
     for (metrics, _provider) in [of(Service::AgentRuntime, 100, false), exporting(0.5, 100)] {
-        metrics.took_in(traceparent, &DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", "a"]);
+        metrics.record_duration_in_trace(traceparent, &DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", "a"]);
         let values = values(&metrics);
         assert!(values.iter().any(|line| line.contains("_count{") && line.ends_with(" 1")), "{values:#?}");
         assert!(!values.iter().any(|line| line.contains(" # ")), "{values:#?}");
@@ -102,7 +102,12 @@ fn exemplars_are_bounded_as_series_are() {
     let (metrics, _provider) = exporting(1.0, 3);
     let traceparent = Some("00-0000000000000000000000000000000a-0000000000000001-01");
     for lane in 0..50 {
-        metrics.took_in(traceparent, &DECISION, Duration::ZERO, &[AgentMessage::TYPE, &lane.to_string(), "a"]);
+        metrics.record_duration_in_trace(
+            traceparent,
+            &DECISION,
+            Duration::ZERO,
+            &[AgentMessage::TYPE, &lane.to_string(), "a"],
+        );
     }
     let values = values(&metrics);
     assert_eq!(values.iter().filter(|line| line.contains(" # ")).count(), 3, "{values:#?}");
@@ -114,7 +119,7 @@ fn agents_are_told_apart_only_where_that_is_asked_for() {
     for (of_agents, count) in [(false, 1), (true, 2)] {
         let (metrics, _provider) = of(Service::AgentRuntime, 100, of_agents);
         for agent in ["a", "b"] {
-            metrics.took(&DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", agent]);
+            metrics.record_duration(&DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", agent]);
         }
         let values = values(&metrics);
         assert_eq!(values.iter().filter(|line| line.contains("_count{")).count(), count, "{values:#?}");

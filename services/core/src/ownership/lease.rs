@@ -28,16 +28,16 @@ impl Lease {
         self.renewed.send_replace(Some(at));
     }
 
-    pub fn is_young(&self) -> bool {
+    pub fn is_fresh(&self) -> bool {
         self.renewed.borrow().is_some_and(|renewed| renewed.elapsed() < self.lifetime)
     }
 
     /// Waits until it is young enough to begin something.
-    pub async fn young(&self) {
+    pub async fn wait_until_fresh(&self) {
         let mut renewed = self.renewed.subscribe();
-        while !self.is_young() {
+        while !self.is_fresh() {
             // The sender is here, so it cannot be gone.
-            let _ = renewed.changed().await;
+            let _ = renewed.wait_for_change().await;
         }
     }
 }
@@ -49,14 +49,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_is_waited_for_once_it_is_old() {
         let lease = Lease::new(Duration::from_millis(2_500));
-        assert!(!lease.is_young());
+        assert!(!lease.is_fresh());
         lease.renew(Instant::now());
-        lease.young().await;
+        lease.wait_until_fresh().await;
         tokio::time::advance(Duration::from_millis(1_800)).await;
-        assert!(!lease.is_young());
+        assert!(!lease.is_fresh());
         let waiting = tokio::spawn({
             let lease = lease.clone();
-            async move { lease.young().await }
+            async move { lease.wait_until_fresh().await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());

@@ -12,19 +12,19 @@ pub mod checkpoint;
 pub mod lease;
 pub mod member;
 mod owners;
+pub mod replica_progress;
 pub mod roster;
-pub mod standing;
 pub mod tail;
 
 use std::time::Duration;
 
-use crate::bus::{Bus, consume::backoff};
+use crate::bus::{Bus, consume::backoff_delay};
 
 /// The longest pause before the server is asked again: whoever owns a partition is not to wait long for its messages once
 /// the server is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause after so many failures in a row.
-fn pause(bus: &Bus, failures: u64) -> Duration {
-    backoff(&bus.limits, failures).min(LONGEST_PAUSE)
+fn retry_pause(bus: &Bus, failures: u64) -> Duration {
+    backoff_delay(&bus.limits, failures).min(LONGEST_PAUSE)
 }

@@ -22,7 +22,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 
 /// The entry of a partition in the bucket of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct OwnerEntry {
     pub revision: u64,
     /// None when it was released.
     pub name: Option<String>,
@@ -32,7 +32,7 @@ pub struct Owner {
 
 /// The entry of a member in the bucket of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct Heartbeat {
     pub number: u64,
     pub reader: u32,
     /// True once it hands over its partitions and no longer counts as a member. It owns each until it has handed it
@@ -57,7 +57,7 @@ pub enum OwnershipChange {
 
 /// A partition that this replica owns.
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldPartition {
     revision: u64,
     since: Duration,
     releasing: bool,
@@ -77,10 +77,10 @@ pub struct Roster {
     closing: bool,
     beats: u64,
     /// The last value of every member seen, and when it was first seen.
-    members: BTreeMap<String, (Beat, Duration)>,
+    members: BTreeMap<String, (Heartbeat, Duration)>,
     /// The number of beats in which a partition had no key.
     absent: BTreeMap<u32, u32>,
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, HeldPartition>,
 }
 
 impl Roster {
@@ -101,16 +101,16 @@ impl Roster {
     }
 
     /// Starts leaving: the replica hands over its partitions and takes no more.
-    pub fn close(&mut self) {
+    pub fn begin_leaving(&mut self) {
         self.closing = true;
     }
 
     /// The value to announce at this beat; none while it watches.
-    pub fn announce(&mut self, now: Duration) -> Option<Beat> {
+    pub fn next_heartbeat(&mut self, now: Duration) -> Option<Heartbeat> {
         self.beats += 1;
         let alone = self.members.is_empty() && self.beats > u64::from(ALONE_BEATS);
         self.joined |= alone || now.saturating_sub(self.started) > self.expiry;
-        self.joined.then_some(Beat { number: self.beats, reader: self.reader, leaving: self.closing })
+        self.joined.then_some(Heartbeat { number: self.beats, reader: self.reader, leaving: self.closing })
     }
 
     /// Returns true if the replica is closing and owns no partition any more.
@@ -119,8 +119,8 @@ impl Roster {
     }
 
     /// Records that a partition was taken, or its key was written again.
-    pub fn took(&mut self, partition: u32, revision: u64, now: Duration) {
-        let new = Held { revision, since: now, releasing: false, reader: FIRST };
+    pub fn record_taken(&mut self, partition: u32, revision: u64, now: Duration) {
+        let new = HeldPartition { revision, since: now, releasing: false, reader: FIRST };
         let held = self.held.entry(partition).or_insert(new);
         // Of a bucket that was made again, revisions begin anew.
         held.revision = revision;
@@ -128,7 +128,7 @@ impl Roster {
     }
 
     /// In what it holds something was met that takes this version of reader.
-    pub fn needs(&mut self, partition: u32, reader: u32) {
+    pub fn require_reader(&mut self, partition: u32, reader: u32) {
         if let Some(held) = self.held.get_mut(&partition) {
             held.reader = held.reader.max(reader);
         }
@@ -136,7 +136,7 @@ impl Roster {
 
     /// Records that a partition was handed over or lost, and returns the revision it was held with and the reader
     /// version it needs.
-    pub fn gave(&mut self, partition: u32) -> Option<(u64, u32)> {
+    pub fn record_released(&mut self, partition: u32) -> Option<(u64, u32)> {
         self.held.remove(&partition).map(|held| (held.revision, held.reader))
     }
 
@@ -145,30 +145,30 @@ impl Roster {
     pub fn observe(
         &mut self,
         now: Duration,
-        members: BTreeMap<String, Beat>,
-        owners: &BTreeMap<u32, Owner>,
+        members: BTreeMap<String, Heartbeat>,
+        owners: &BTreeMap<u32, OwnerEntry>,
     ) -> Vec<OwnershipChange> {
         let sees_itself = members.contains_key(&self.me);
-        self.see(now, members);
-        let mut changes = self.look_after(now, owners);
+        self.apply_members(now, members);
+        let mut changes = self.reconcile_held(now, owners);
         for partition in 0..self.partitions {
             match owners.contains_key(&partition) {
                 true => _ = self.absent.remove(&partition),
                 false => *self.absent.entry(partition).or_default() += 1,
             }
         }
-        let alive = self.alive(now);
-        changes.extend(self.beyond(&alive));
-        changes.extend(self.surplus(&alive));
+        let alive = self.live_members(now);
+        changes.extend(self.release_unreadable(&alive));
+        changes.extend(self.release_surplus(&alive));
         // A member whose announcement cannot be seen yet is in nobody else's count.
         if sees_itself && !self.closing {
-            changes.extend(self.wanted(owners, &alive, now));
+            changes.extend(self.take_free(owners, &alive, now));
         }
-        changes.extend(self.forgotten(owners, &changes));
+        changes.extend(self.disown_released(owners, &changes));
         changes
     }
 
-    fn see(&mut self, now: Duration, members: BTreeMap<String, Beat>) {
+    fn apply_members(&mut self, now: Duration, members: BTreeMap<String, Heartbeat>) {
         // Those long gone are forgotten; the expiry is what counts. As long as one is listed, it would be taken for new.
         let expiry = self.expiry;
         self.members.retain(|name, (_, seen)| members.contains_key(name) || now.saturating_sub(*seen) < expiry * 8);
@@ -187,25 +187,25 @@ impl Roster {
     }
 
     /// Members alive that stay and what each reads, this one included if it is one.
-    fn alive(&self, now: Duration) -> Alive {
+    fn live_members(&self, now: Duration) -> LiveMembers {
         let fresh = self.members.iter().filter(|(name, (beat, _))| !beat.leaving && self.is_fresh(name, now));
         let mut alive: BTreeMap<_, _> = fresh.map(|(name, (beat, _))| (name.clone(), beat.reader)).collect();
         match self.joined && !self.closing {
             true => _ = alive.insert(self.me.clone(), self.reader),
             false => _ = alive.remove(&self.me),
         }
-        Alive(alive)
+        LiveMembers(alive)
     }
 
     /// Returns this replica's fair share for partitions that need this version of reader, counting all its other
     /// partitions. Partitions that not every member understands are shared among fewer.
-    fn share(&self, alive: &Alive, reader: u32) -> usize {
+    fn fair_share(&self, alive: &LiveMembers, reader: u32) -> usize {
         let is_one = !self.closing && self.joined;
-        if is_one { share(self.partitions, alive.sharing(reader)) } else { 0 }
+        if is_one { partitions_per_member(self.partitions, alive.count_sharing(reader)) } else { 0 }
     }
 
     /// Compares the held partitions with the bucket, and returns those to drop or to write again.
-    fn look_after(&mut self, now: Duration, owners: &BTreeMap<u32, Owner>) -> Vec<OwnershipChange> {
+    fn reconcile_held(&mut self, now: Duration, owners: &BTreeMap<u32, OwnerEntry>) -> Vec<OwnershipChange> {
         let mut changes = Vec::new();
         for (&partition, held) in &mut self.held {
             match owners.get(&partition) {
@@ -229,11 +229,12 @@ impl Roster {
     }
 
     /// Releases the partitions that need a newer reader than this replica has, if a live member has it.
-    fn beyond(&mut self, alive: &Alive) -> Vec<OwnershipChange> {
+    fn release_unreadable(&mut self, alive: &LiveMembers) -> Vec<OwnershipChange> {
         let reader = self.reader;
-        let beyond = |held: &Held| !held.releasing && held.reader > reader && alive.able(held.reader) > 0;
+        let beyond =
+            |held: &HeldPartition| !held.releasing && held.reader > reader && alive.count_able(held.reader) > 0;
         let beyond = self.held.iter_mut().filter(|(_, held)| beyond(held));
-        let release = |(&partition, held): (&u32, &mut Held)| {
+        let release = |(&partition, held): (&u32, &mut HeldPartition)| {
             held.releasing = true;
             OwnershipChange::Release { partition }
         };
@@ -242,14 +243,14 @@ impl Roster {
 
     /// Releases the partitions beyond the fair share: first those most members understand, from the highest number
     /// down.
-    fn surplus(&mut self, alive: &Alive) -> Vec<OwnershipChange> {
+    fn release_surplus(&mut self, alive: &LiveMembers) -> Vec<OwnershipChange> {
         let mut kept: Vec<(u32, u32)> =
             self.held.iter().filter(|(_, held)| !held.releasing).map(|(at, held)| (held.reader, *at)).collect();
         kept.sort_by_key(|(reader, partition)| (*reader, Reverse(*partition)));
         let mut count = kept.len();
         let mut changes = Vec::new();
         for (reader, partition) in kept {
-            if count > self.share(alive, reader)
+            if count > self.fair_share(alive, reader)
                 && let Some(held) = self.held.get_mut(&partition)
             {
                 held.releasing = true;
@@ -262,7 +263,7 @@ impl Roster {
 
     /// Disowns partitions whose key still names this replica although it has released them, and which it does not take
     /// again: as long as this replica is alive, no other member would take them.
-    fn forgotten(&self, owners: &BTreeMap<u32, Owner>, changes: &[OwnershipChange]) -> Vec<OwnershipChange> {
+    fn disown_released(&self, owners: &BTreeMap<u32, OwnerEntry>, changes: &[OwnershipChange]) -> Vec<OwnershipChange> {
         let taken = |wanted: u32| {
             changes
                 .iter()
@@ -276,8 +277,13 @@ impl Roster {
 
     /// Takes partitions without a live owner, up to the fair share: first those few members understand, then from an
     /// offset that differs by member, so that not all try the same first.
-    fn wanted(&self, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Vec<OwnershipChange> {
-        let first = crate::partition::hash(&self.me) % self.partitions.max(1);
+    fn take_free(
+        &self,
+        owners: &BTreeMap<u32, OwnerEntry>,
+        alive: &LiveMembers,
+        now: Duration,
+    ) -> Vec<OwnershipChange> {
+        let first = crate::partition::fnv1a(&self.me) % self.partitions.max(1);
         let order = (first..self.partitions).chain(0..first).filter(|partition| !self.held.contains_key(partition));
         let reader = |partition: &u32| owners.get(partition).map_or(FIRST, |owner| owner.reader);
         let mut free: Vec<u32> = order.collect();
@@ -285,7 +291,7 @@ impl Roster {
         let mut count = self.held.len();
         let mut takes = Vec::new();
         for partition in free {
-            if count < self.share(alive, reader(&partition)) {
+            if count < self.fair_share(alive, reader(&partition)) {
                 let take = self.may_take(partition, owners, alive, now);
                 count += usize::from(take.is_some());
                 takes.extend(take);
@@ -297,8 +303,8 @@ impl Roster {
     fn may_take(
         &self,
         partition: u32,
-        owners: &BTreeMap<u32, Owner>,
-        alive: &Alive,
+        owners: &BTreeMap<u32, OwnerEntry>,
+        alive: &LiveMembers,
         now: Duration,
     ) -> Option<OwnershipChange> {
         let Some(owner) = owners.get(&partition) else {
@@ -308,24 +314,24 @@ impl Roster {
         let watched = now.saturating_sub(self.started) > self.expiry;
         let lapsed = |name: &String| *name == self.me || !self.is_fresh(name, now) && watched;
         // What nobody understands has an owner all the same: not all agents of a partition are concerned.
-        let is_able = owner.reader <= self.reader || alive.able(owner.reader) == 0;
+        let is_able = owner.reader <= self.reader || alive.count_able(owner.reader) == 0;
         let may_be_taken = owner.name.as_ref().is_none_or(lapsed) && is_able;
         may_be_taken.then(|| OwnershipChange::Take { partition, revision: owner.revision, from: owner.name.clone() })
     }
 }
 
 /// Members that are there, and the version of reader that each is.
-struct Alive(BTreeMap<String, u32>);
+struct LiveMembers(BTreeMap<String, u32>);
 
-impl Alive {
+impl LiveMembers {
     /// Returns the number of live members that have at least this version of reader.
-    fn able(&self, reader: u32) -> usize {
+    fn count_able(&self, reader: u32) -> usize {
         self.0.values().filter(|theirs| **theirs >= reader).count()
     }
 
     /// Returns the number of members that share such partitions: all of them if none has the reader.
-    fn sharing(&self, reader: u32) -> usize {
-        match self.able(reader) {
+    fn count_sharing(&self, reader: u32) -> usize {
+        match self.count_able(reader) {
             0 => self.0.len(),
             able => able,
         }
@@ -333,7 +339,7 @@ impl Alive {
 }
 
 /// Returns the most partitions each of `members` members may own.
-fn share(partitions: u32, members: usize) -> usize {
+fn partitions_per_member(partitions: u32, members: usize) -> usize {
     usize::try_from(partitions).unwrap_or(usize::MAX).div_ceil(members.max(1))
 }
 

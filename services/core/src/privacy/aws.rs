@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use kairo_events::sealing::Key;
+use kairo_events::sealing::SealingKey;
 use object_store::{
     aws::{AmazonS3Builder, AwsAuthorizer, AwsCredentialProvider},
     client::{HttpRequest, HttpRequestBody},
@@ -10,9 +10,9 @@ use object_store::{
 use reqwest::{Client, StatusCode, Url};
 use serde_json::{Value, json};
 
-use super::kms::{KeyManagement, KmsConfig, KmsError, ask, read_base64, read_text};
+use super::kms::{KeyManagement, KmsConfig, KmsError, read_base64, read_text, send_request};
 
-pub struct Aws {
+pub struct AwsKms {
     client: Client,
     credentials: AwsCredentialProvider,
     region: String,
@@ -20,7 +20,7 @@ pub struct Aws {
     key: String,
 }
 
-impl Aws {
+impl AwsKms {
     pub fn new(config: &KmsConfig) -> Result<Self, KmsError> {
         // arn:aws:kms:REGION:ACCOUNT:key/ID
         let of_arn = config.key.strip_prefix("arn:").and_then(|rest| rest.split(':').nth(2)).map(str::to_owned);
@@ -31,12 +31,12 @@ impl Aws {
         // Credentials are found as they are for object storage; there is no bucket.
         let found = AmazonS3Builder::from_env().with_bucket_name("none").with_region(&region).build();
         let found = found.map_err(|error| KmsError::Config(format!("credentials: {error}")))?;
-        let url = config.address(&format!("https://kms.{region}.amazonaws.com/"))?;
+        let url = config.service_url(&format!("https://kms.{region}.amazonaws.com/"))?;
         let credentials = found.credentials().clone();
-        Ok(Self { client: config.client()?, credentials, region, url, key: config.key.clone() })
+        Ok(Self { client: config.http_client()?, credentials, region, url, key: config.key.clone() })
     }
 
-    async fn ask(&self, operation: &str, body: &Value) -> Result<Value, KmsError> {
+    async fn call_kms(&self, operation: &str, body: &Value) -> Result<Value, KmsError> {
         let credential = self.credentials.get_credential().await;
         let credential = credential.map_err(|error| KmsError::Unavailable(format!("its credentials: {error}")))?;
         let mut request = HttpRequest::new(HttpRequestBody::from(body.to_string()));
@@ -49,7 +49,7 @@ impl Aws {
         let signed = AwsAuthorizer::new(&credential, "kms", &self.region).try_authorize(&mut request, None);
         signed.map_err(|error| KmsError::Config(format!("a request cannot be signed: {error}")))?;
         let request = self.client.post(self.url.clone()).headers(request.headers().clone()).body(body.to_string());
-        let (status, answer) = ask(request).await?;
+        let (status, answer) = send_request(request).await?;
         match status.is_success() {
             true => Ok(answer),
             false => Err(error_of(status, &answer)),
@@ -72,15 +72,15 @@ fn error_of(status: StatusCode, answer: &Value) -> KmsError {
 }
 
 #[async_trait]
-impl KeyManagement for Aws {
-    async fn wrap(&self, key: &Key) -> Result<String, KmsError> {
+impl KeyManagement for AwsKms {
+    async fn wrap(&self, key: &SealingKey) -> Result<String, KmsError> {
         let body = json!({ "KeyId": self.key, "Plaintext": BASE64_STANDARD.encode(key) });
-        let answer = self.ask("Encrypt", &body).await?;
+        let answer = self.call_kms("Encrypt", &body).await?;
         read_text(&answer, "CiphertextBlob").map(str::to_owned)
     }
 
     async fn unwrap(&self, wrapped: &str) -> Result<Vec<u8>, KmsError> {
-        let answer = self.ask("Decrypt", &json!({ "KeyId": self.key, "CiphertextBlob": wrapped })).await?;
+        let answer = self.call_kms("Decrypt", &json!({ "KeyId": self.key, "CiphertextBlob": wrapped })).await?;
         read_base64(&answer, "Plaintext")
     }
 }

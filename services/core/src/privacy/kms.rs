@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use kairo_events::sealing::{Key, SealingError};
+use kairo_events::sealing::{SealingError, SealingKey};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url, redirect::Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{aws::Aws, vault::Vault};
+use super::{aws::AwsKms, vault::VaultTransit};
 use crate::config::{Mistake, Secret, check};
 
 /// Prefix of a configured key that a key management service has wrapped.
@@ -79,7 +79,7 @@ pub enum KmsError {
 #[async_trait]
 pub trait KeyManagement: Send + Sync {
     /// Encrypts a master key. The text is ciphertext in the form that the service itself gives it.
-    async fn wrap(&self, key: &Key) -> Result<String, KmsError>;
+    async fn wrap(&self, key: &SealingKey) -> Result<String, KmsError>;
     /// Decrypts the text that [`wrap`](Self::wrap) returned, to bytes that may be no key: 32 are to be expected.
     async fn unwrap(&self, wrapped: &str) -> Result<Vec<u8>, KmsError>;
 }
@@ -89,13 +89,13 @@ impl KmsConfig {
     /// Returns an error if the configuration names no service, or a file it names cannot be read.
     pub fn open(&self) -> Result<Box<dyn KeyManagement>, KmsError> {
         match self.kind.as_str() {
-            "vault" => Ok(Box::new(Vault::new(self)?)),
-            "aws" => Ok(Box::new(Aws::new(self)?)),
+            "vault" => Ok(Box::new(VaultTransit::new(self)?)),
+            "aws" => Ok(Box::new(AwsKms::new(self)?)),
             _ => Err(KmsError::Config("kind: expected vault or aws".to_owned())),
         }
     }
 
-    pub(super) fn client(&self) -> Result<Client, KmsError> {
+    pub(super) fn http_client(&self) -> Result<Client, KmsError> {
         // Whoever is sent elsewhere would show the token there.
         let mut client = Client::builder().redirect(Policy::none()).timeout(Duration::from_millis(self.timeout_ms));
         if !self.tls_ca.is_empty() {
@@ -108,7 +108,7 @@ impl KmsConfig {
     }
 
     /// Returns the address of the service: `url`, or `otherwise` if `url` is empty.
-    pub(super) fn address(&self, otherwise: &str) -> Result<Url, KmsError> {
+    pub(super) fn service_url(&self, otherwise: &str) -> Result<Url, KmsError> {
         let given = if self.url.is_empty() { otherwise } else { &self.url };
         let url = given.parse::<Url>().ok().filter(|url| ["http", "https"].contains(&url.scheme()));
         url.ok_or_else(|| {
@@ -155,7 +155,7 @@ impl KmsConfig {
 }
 
 /// Asks, and reads what is answered as JSON, whatever the status.
-pub(super) async fn ask(request: RequestBuilder) -> Result<(StatusCode, Value), KmsError> {
+pub(super) async fn send_request(request: RequestBuilder) -> Result<(StatusCode, Value), KmsError> {
     let unavailable = |error: reqwest::Error| KmsError::Unavailable(message_with_causes(&error.without_url()));
     let mut response = request.send().await.map_err(unavailable)?;
     let (status, mut body) = (response.status(), Vec::new());

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use kairo_events::sealing::Key;
+use kairo_events::sealing::SealingKey;
 use reqwest::{Client, StatusCode, Url, header::HeaderValue};
 use serde_json::{Value, json};
 
-use super::kms::{KeyManagement, KmsConfig, KmsError, ask, read_base64, read_text};
+use super::kms::{KeyManagement, KmsConfig, KmsError, read_base64, read_text, send_request};
 
-pub struct Vault {
+pub struct VaultTransit {
     client: Client,
     url: Url,
     mount: String,
@@ -17,7 +17,7 @@ pub struct Vault {
     namespace: Option<HeaderValue>,
 }
 
-impl Vault {
+impl VaultTransit {
     pub fn new(config: &KmsConfig) -> Result<Self, KmsError> {
         let header = |field: &str, text: &str| {
             let mut value = HeaderValue::from_str(text.trim())
@@ -27,8 +27,8 @@ impl Vault {
         };
         let namespace = Some(config.namespace.as_str()).filter(|name| !name.is_empty());
         Ok(Self {
-            client: config.client()?,
-            url: config.address("")?,
+            client: config.http_client()?,
+            url: config.service_url("")?,
             mount: config.mount.clone(),
             key: config.key.clone(),
             token: header("token", config.token.expose())?,
@@ -37,7 +37,7 @@ impl Vault {
     }
 
     /// Sends a request to the transit engine, and returns the `data` of the answer.
-    async fn transit(&self, operation: &str, body: &Value) -> Result<Value, KmsError> {
+    async fn call_transit(&self, operation: &str, body: &Value) -> Result<Value, KmsError> {
         let mut url = self.url.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             let mount = self.mount.split('/').filter(|part| !part.is_empty());
@@ -47,7 +47,7 @@ impl Vault {
         if let Some(namespace) = &self.namespace {
             request = request.header("x-vault-namespace", namespace.clone());
         }
-        let (status, answer) = ask(request).await?;
+        let (status, answer) = send_request(request).await?;
         match status {
             status if status.is_success() => Ok(answer.get("data").cloned().unwrap_or_default()),
             // Sealed, a standby that cannot forward, or too much asked of it.
@@ -67,14 +67,14 @@ fn describe_failure(status: StatusCode, answer: &Value) -> String {
 }
 
 #[async_trait]
-impl KeyManagement for Vault {
-    async fn wrap(&self, key: &Key) -> Result<String, KmsError> {
-        let data = self.transit("encrypt", &json!({ "plaintext": BASE64_STANDARD.encode(key) })).await?;
+impl KeyManagement for VaultTransit {
+    async fn wrap(&self, key: &SealingKey) -> Result<String, KmsError> {
+        let data = self.call_transit("encrypt", &json!({ "plaintext": BASE64_STANDARD.encode(key) })).await?;
         read_text(&data, "ciphertext").map(str::to_owned)
     }
 
     async fn unwrap(&self, wrapped: &str) -> Result<Vec<u8>, KmsError> {
-        let data = self.transit("decrypt", &json!({ "ciphertext": wrapped })).await?;
+        let data = self.call_transit("decrypt", &json!({ "ciphertext": wrapped })).await?;
         read_base64(&data, "plaintext")
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{ServiceError, telling::Teller};
+use super::{ServiceError, status_rows::StatusRows};
 use crate::{
     bus::Bus,
     config::{Mistake, Validate},
@@ -57,11 +57,11 @@ pub struct Readiness {
     /// Notes for operators, by topic.
     notes: Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>,
     /// The MCP servers and tool workers that it calls.
-    pub tool_servers: Teller<ToolServerRow>,
+    pub tool_servers: StatusRows<ToolServerRow>,
     /// Tools that the endpoints of models refuse.
-    pub refused_tools: Teller<RefusedToolRow>,
+    pub refused_tools: StatusRows<RefusedToolRow>,
     /// The work of agents that it has under way.
-    pub waits_of_work: Teller<WaitRow>,
+    pub waits_of_work: StatusRows<WaitRow>,
 }
 
 impl Readiness {
@@ -70,14 +70,14 @@ impl Readiness {
         Self { is_silent: true, ..Self::default() }
     }
 
-    /// True between [`Readiness::announce`] and the end, while there is a connection to NATS and the log takes what is
+    /// True between [`Readiness::announce_ready`] and the end, while there is a connection to NATS and the log takes what is
     /// written.
-    pub fn get(&self) -> bool {
-        self.why_not().is_none()
+    pub fn is_ready(&self) -> bool {
+        self.unready_reason().is_none()
     }
 
     /// Returns the reason the service takes no work, or `None` if it is ready.
-    pub fn why_not(&self) -> Option<String> {
+    pub fn unready_reason(&self) -> Option<String> {
         if !*self.ready.borrow() {
             let waits = self.waits.borrow().clone();
             return waits.or_else(|| Some("it has not started yet, or is stopping".to_owned()));
@@ -86,22 +86,23 @@ impl Readiness {
         if !bus.connection().up {
             return Some("there is no connection to nats".to_owned());
         }
-        let stalled = bus.writes.why_stalled().map(|reason| format!("the log does not take what is written: {reason}"));
-        stalled.or_else(|| bus.lacking.first())
+        let stalled =
+            bus.writes.stall_reason().map(|reason| format!("the log does not take what is written: {reason}"));
+        stalled.or_else(|| bus.lacking.first_problem())
     }
 
-    pub(super) fn waits_for(&self, what: Option<String>) {
+    pub(super) fn set_waiting_for(&self, what: Option<String>) {
         self.waits.send_replace(what);
     }
 
     /// Has the status say what operators should know of this replica, though it takes work. For what is found out at the
     /// start: nothing takes it back.
-    pub fn note(&self, text: &str) {
+    pub fn add_note(&self, text: &str) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry("").or_default().push(text.to_owned());
     }
 
     /// Has the status show these notes on something that changes; they replace the earlier notes about it.
-    pub fn note_all(&self, about: &'static str, texts: Vec<String>) {
+    pub fn set_notes(&self, about: &'static str, texts: Vec<String>) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(about, texts);
     }
 
@@ -110,22 +111,22 @@ impl Readiness {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().cloned().collect()
     }
 
-    pub(super) fn depend_on(&self, bus: &Bus) {
+    pub(super) fn watch_bus(&self, bus: &Bus) {
         let _ = self.bus.set(bus.clone());
     }
 
-    pub fn set(&self, ready: bool) {
+    pub fn set_ready(&self, ready: bool) {
         self.ready.send_replace(ready);
     }
 
     /// Changes whenever it is set; the connection to NATS is not watched.
-    pub fn changes(&self) -> watch::Receiver<bool> {
+    pub fn subscribe(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
 
     /// Turns readiness on and says so on standard output, in one line that whoever started the service can wait for.
-    pub fn announce(&self, more: &str) {
-        self.set(true);
+    pub fn announce_ready(&self, more: &str) {
+        self.set_ready(true);
         if !self.is_silent {
             println!("ready health={}{}{more}", self.url(), if more.is_empty() { "" } else { " " });
         }
@@ -140,7 +141,7 @@ impl Readiness {
     pub fn routes<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let readiness = self.clone();
         let ready = move || async move {
-            match readiness.why_not() {
+            match readiness.unready_reason() {
                 None => (StatusCode::OK, "ready\n".to_owned()),
                 Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
             }
@@ -149,7 +150,7 @@ impl Readiness {
     }
 
     /// Serves them, and metrics, which stand nowhere else.
-    pub(super) async fn serve(
+    pub(super) async fn serve_probes(
         &self,
         config: &HealthConfig,
         metrics: Metrics,
@@ -161,7 +162,7 @@ impl Readiness {
         let address = listener.local_addr().unwrap_or(config.listen);
         let _ = self.url.set(format!("http://{address}"));
         let metrics = move || {
-            let text = metrics.openmetrics();
+            let text = metrics.to_openmetrics();
             async { ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text) }
         };
         let routes = self.routes().route("/metrics", get(metrics));

@@ -11,7 +11,7 @@ use crate::{bus::Bus, subjects::STATUS_PING, vocabulary::READER};
 /// Parked agents that a replica names at most.
 const PARKED: usize = 100;
 
-pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
+pub(super) async fn answer_pings(bus: Bus, readiness: Readiness, started: Instant) {
     let mut pings = match bus.subscribe(STATUS_PING).await {
         Ok(pings) => pings,
         Err(error) => {
@@ -27,30 +27,30 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             instance: bus.instance.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: started.elapsed().as_secs(),
-            ready: readiness.get(),
+            ready: readiness.is_ready(),
             health_url: readiness.url().to_owned(),
-            not_ready_because: readiness.why_not().unwrap_or_default(),
-            partitions: owned(&bus),
+            not_ready_because: readiness.unready_reason().unwrap_or_default(),
+            partitions: owned_partitions(&bus),
             takeovers: bus.standing.takeovers(),
             handovers: bus.standing.handovers(),
             decisions: bus.standing.decisions(),
             model_requests: bus.standing.model_requests(),
             reader: READER,
-            parked: bus.standing.parked().into_iter().take(PARKED).collect(),
+            parked: bus.standing.parked_agents().into_iter().take(PARKED).collect(),
             violations: violations.count,
             last_violation: violations.last,
             notes: readiness.notes(),
-            tool_servers: readiness.tool_servers.tell(),
-            refused_tools: readiness.refused_tools.tell(),
-            waits: readiness.waits_of_work.tell(),
+            tool_servers: readiness.tool_servers.current_rows(),
+            refused_tools: readiness.refused_tools.current_rows(),
+            waits: readiness.waits_of_work.current_rows(),
         };
-        if let Err(error) = bus.say(&reply, status.encode_to_vec()).await {
+        if let Err(error) = bus.send_live(&reply, status.encode_to_vec()).await {
             tracing::debug!(%error, "a status answer went nowhere");
         }
     }
 }
 
-fn owned(bus: &Bus) -> Vec<OwnedPartition> {
+fn owned_partitions(bus: &Bus) -> Vec<OwnedPartition> {
     let owned = bus.standing.partitions().into_iter();
     owned.map(|(partition, at)| OwnedPartition { partition, read: at.read, waiting: at.waiting }).collect()
 }

@@ -8,13 +8,13 @@ use crate::{
 
 pub(super) fn observe(bus: &Bus, readiness: &Readiness) {
     let metrics = &bus.metrics;
-    metrics.from_zero(&DEAD_LETTERS_WRITTEN);
+    metrics.init_counter(&DEAD_LETTERS_WRITTEN);
     let ready = readiness.clone();
-    metrics.observe(&READY, move |say| say(f64::from(ready.get()), &[]));
+    metrics.observe(&READY, move |say| say(f64::from(ready.is_ready()), &[]));
     let of = bus.clone();
     metrics.observe(&NATS_CONNECTED, move |say| say(f64::from(of.connection().up), &[]));
     let of = bus.clone();
     metrics.observe(&NATS_VIOLATIONS, move |say| say(of.violations().count as f64, &[]));
     let of = bus.writes.clone();
-    metrics.observe(&WRITES_STALLED, move |say| say(f64::from(of.why_stalled().is_some()), &[]));
+    metrics.observe(&WRITES_STALLED, move |say| say(f64::from(of.stall_reason().is_some()), &[]));
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Holder, part};
+use super::{QuotaHolder, fair_limit};
 
 /// Holders after which those that have used nothing are forgotten.
 const MANY: usize = 10_000;
@@ -16,90 +16,95 @@ const ONE: u64 = 1_000_000;
 
 /// The rate and burst of every holder.
 #[derive(Clone, Copy, Debug)]
-struct Quota {
+struct RateQuota {
     per_second: u32,
     burst: u32,
 }
 
 /// Counts what holders use.
 #[derive(Debug)]
-pub struct Rates {
-    quota: Quota,
-    groups: Mutex<HashMap<Arc<str>, Used>>,
+pub struct SharedRateLimiter {
+    quota: RateQuota,
+    groups: Mutex<HashMap<Arc<str>, GroupUsage>>,
 }
 
 /// The usage of a group, in parts, by member.
 #[derive(Debug)]
-struct Used {
+struct GroupUsage {
     by: HashMap<Option<Arc<str>>, u64>,
     /// The last time usage was given back.
     at: Instant,
 }
 
-impl Rates {
+impl SharedRateLimiter {
     pub fn new(per_second: u32, burst: u32) -> Self {
-        Self { quota: Quota { per_second: per_second.max(1), burst: burst.max(1) }, groups: Mutex::default() }
+        Self { quota: RateQuota { per_second: per_second.max(1), burst: burst.max(1) }, groups: Mutex::default() }
     }
 
     /// Counts one request; the error is how long to wait for the next that is allowed.
     ///
     /// # Errors
     /// When the holder, or the one that they stand for, has used its part.
-    pub fn count(&self, holder: &Holder, now: Instant) -> Result<(), Duration> {
-        self.with(holder, now, |quota, used| used.count(quota, holder.member_name().cloned()))
+    pub fn count_request(&self, holder: &QuotaHolder, now: Instant) -> Result<(), Duration> {
+        self.with_usage(holder, now, |quota, used| used.count_request(quota, holder.member_name().cloned()))
     }
 
     /// Counts what one member of a group has used as another's.
     ///
     /// # Errors
     /// When that one has used their part; then it counts as nobody's.
-    pub fn pass_on(&self, from: &Holder, to: &Holder, now: Instant) -> Result<(), Duration> {
-        self.with(to, now, |quota, used| {
-            used.forgive(from.member_name().cloned());
-            used.count(quota, to.member_name().cloned())
+    pub fn transfer_request(&self, from: &QuotaHolder, to: &QuotaHolder, now: Instant) -> Result<(), Duration> {
+        self.with_usage(to, now, |quota, used| {
+            used.take_back_request(from.member_name().cloned());
+            used.count_request(quota, to.member_name().cloned())
         })
     }
 
-    fn with<T>(&self, holder: &Holder, now: Instant, what: impl FnOnce(Quota, &mut Used) -> T) -> T {
+    fn with_usage<T>(
+        &self,
+        holder: &QuotaHolder,
+        now: Instant,
+        what: impl FnOnce(RateQuota, &mut GroupUsage) -> T,
+    ) -> T {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         if groups.len() > MANY {
             groups.retain(|_, used| {
-                used.give_back(self.quota, now);
+                used.replenish(self.quota, now);
                 !used.by.is_empty()
             });
         }
-        let used = groups.entry(holder.group().clone()).or_insert_with(|| Used { by: HashMap::new(), at: now });
-        used.give_back(self.quota, now);
+        let used = groups.entry(holder.group().clone()).or_insert_with(|| GroupUsage { by: HashMap::new(), at: now });
+        used.replenish(self.quota, now);
         what(self.quota, used)
     }
 }
 
-impl Quota {
+impl RateQuota {
     fn in_parts(self) -> u64 {
         u64::from(self.burst) * ONE
     }
 
     /// Returns the parts given back within a time.
-    fn within(self, time: Duration) -> u64 {
+    fn replenished_within(self, time: Duration) -> u64 {
         let parts = time.as_micros().saturating_mul(u128::from(self.per_second)) * u128::from(ONE) / 1_000_000;
         u64::try_from(parts).unwrap_or(u64::MAX)
     }
 
     /// Returns the time until so many parts are given back.
-    fn until(self, parts: u64) -> Duration {
+    fn time_until(self, parts: u64) -> Duration {
         let micros = u128::from(parts) * 1_000_000 / (u128::from(self.per_second) * u128::from(ONE));
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX).saturating_add(1))
     }
 }
 
-impl Used {
+impl GroupUsage {
     fn total(&self) -> u64 {
         self.by.values().sum()
     }
 
     /// Gives back what the time since allows, to everybody as much, and what somebody does not need to the others.
-    fn give_back(&mut self, quota: Quota, now: Instant) {
-        let mut rest = quota.within(now.saturating_duration_since(self.at));
+    fn replenish(&mut self, quota: RateQuota, now: Instant) {
+        let mut rest = quota.replenished_within(now.saturating_duration_since(self.at));
         // Too little to be counted is not lost.
         if rest == 0 {
             return;
@@ -122,21 +127,23 @@ impl Used {
     }
 
     /// Takes one request of a member back.
-    fn forgive(&mut self, member: Option<Arc<str>>) {
+    fn take_back_request(&mut self, member: Option<Arc<str>>) {
         if let Some(used) = self.by.get_mut(&member) {
             *used = used.saturating_sub(ONE);
         }
         self.by.retain(|_, used| *used > 0);
     }
 
-    fn count(&mut self, quota: Quota, member: Option<Arc<str>>) -> Result<(), Duration> {
+    fn count_request(&mut self, quota: RateQuota, member: Option<Arc<str>>) -> Result<(), Duration> {
         let (all, total) = (quota.in_parts(), self.total());
         let own = self.by.get(&member).copied().unwrap_or(0);
         let others = total - own;
         let whole = |parts: u64| usize::try_from(parts).unwrap_or(usize::MAX);
         let most = match &member {
             // In whole requests, as far as there are some.
-            Some(_) => (part(whole(all), whole(others)) as u64).next_multiple_of(ONE).min(all.saturating_sub(others)),
+            Some(_) => {
+                (fair_limit(whole(all), whole(others)) as u64).next_multiple_of(ONE).min(all.saturating_sub(others))
+            }
             None => all.saturating_sub(others),
         };
         if own + ONE <= most {
@@ -145,7 +152,7 @@ impl Used {
         }
         // Of what is given back, they get as much as everybody who has used something.
         let sharing = if own > 0 { self.by.len() as u64 } else { 1 };
-        Err(quota.until((own + ONE).saturating_sub(most).saturating_mul(sharing)))
+        Err(quota.time_until((own + ONE).saturating_sub(most).saturating_mul(sharing)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::log_layer::filter;
+use super::log_layer::parse_filter;
 use crate::config::{Mistake, Secret, Validate, check};
 
 /// The format of log lines.
@@ -101,7 +101,7 @@ impl Validate for TelemetryConfig {
         let mut mistakes = Vec::new();
         let found = &mut mistakes;
         for (key, directives) in [("log", &self.log), ("spans", &self.spans)] {
-            if filter(directives).is_err() {
+            if parse_filter(directives).is_err() {
                 let problem = "expected filter directives such as info,kairo_core=debug";
                 found.push(Mistake::new(key, problem, "correct it, or leave it out for info"));
             }

@@ -24,7 +24,7 @@ use super::{
 };
 
 /// Returns the resource that identifies this replica, the same for traces and metrics.
-pub(super) fn resource(service: &'static str, config: &TelemetryConfig) -> Resource {
+pub(super) fn replica_resource(service: &'static str, config: &TelemetryConfig) -> Resource {
     let instance = config.instance_id.clone();
     let instance = instance.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     Resource::builder_empty()
@@ -38,18 +38,18 @@ pub(super) fn resource(service: &'static str, config: &TelemetryConfig) -> Resou
 }
 
 /// The collector that receives exports.
-pub(super) struct Collector<'c> {
+pub(super) struct OtlpCollector<'c> {
     config: &'c TelemetryConfig,
     endpoint: &'c str,
     tls: Option<ClientTlsConfig>,
     headers: MetadataMap,
 }
 
-impl<'c> Collector<'c> {
+impl<'c> OtlpCollector<'c> {
     /// Reads the collector from the configuration; `None` if no endpoint is configured.
-    pub(super) fn of(config: &'c TelemetryConfig) -> Result<Option<Self>, TelemetryError> {
+    pub(super) fn from_config(config: &'c TelemetryConfig) -> Result<Option<Self>, TelemetryError> {
         let Some(endpoint) = config.otlp_endpoint.as_deref() else { return Ok(None) };
-        let tls = endpoint.starts_with(TLS).then(|| tls(&config.otlp_ca)).transpose()?;
+        let tls = endpoint.starts_with(TLS).then(|| tls_config(&config.otlp_ca)).transpose()?;
         let mut headers = HeaderMap::new();
         for (name, value) in &config.otlp_headers {
             let (name, value) = (HeaderName::try_from(name), HeaderValue::try_from(value.expose()));
@@ -60,7 +60,7 @@ impl<'c> Collector<'c> {
         Ok(Some(Self { config, endpoint, tls, headers: MetadataMap::from_headers(headers) }))
     }
 
-    pub(super) fn spans(&self) -> Result<BatchSpanProcessor, TelemetryError> {
+    pub(super) fn span_processor(&self) -> Result<BatchSpanProcessor, TelemetryError> {
         let exporter = self.with_connection(SpanExporter::builder().with_tonic());
         let exporter = exporter.build().map_err(TelemetryError::Exporter)?;
         let batches = BatchConfigBuilder::default()
@@ -71,7 +71,7 @@ impl<'c> Collector<'c> {
         Ok(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
     }
 
-    pub(super) fn metrics(&self) -> Result<PeriodicReader<MetricExporter>, TelemetryError> {
+    pub(super) fn metric_reader(&self) -> Result<PeriodicReader<MetricExporter>, TelemetryError> {
         let exporter = self.with_connection(MetricExporter::builder().with_tonic());
         let exporter = exporter.build().map_err(TelemetryError::Exporter)?;
         let interval = Duration::from_millis(self.config.metrics_interval_ms);
@@ -89,7 +89,7 @@ impl<'c> Collector<'c> {
 }
 
 /// Returns the TLS settings with the authorities an encrypted endpoint is verified against.
-fn tls(ca: &str) -> Result<ClientTlsConfig, TelemetryError> {
+fn tls_config(ca: &str) -> Result<ClientTlsConfig, TelemetryError> {
     crate::tls::use_ring();
     if ca.is_empty() {
         return Ok(ClientTlsConfig::new().with_native_roots());
@@ -100,13 +100,13 @@ fn tls(ca: &str) -> Result<ClientTlsConfig, TelemetryError> {
 
 /// Builds the provider of spans: they are sent to the collector or, without one, only provide ids for the log.
 pub(super) fn tracer_provider(
-    collector: Option<&Collector<'_>>,
+    collector: Option<&OtlpCollector<'_>>,
     resource: Resource,
     config: &TelemetryConfig,
 ) -> Result<Option<SdkTracerProvider>, TelemetryError> {
     let provider = SdkTracerProvider::builder();
     let provider = match collector {
-        Some(collector) => provider.with_span_processor(collector.spans()?),
+        Some(collector) => provider.with_span_processor(collector.span_processor()?),
         None if config.log_spans => provider,
         None => return Ok(None),
     };

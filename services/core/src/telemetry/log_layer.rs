@@ -21,7 +21,7 @@ use super::{
 
 pub(super) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-pub(super) fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
+pub(super) fn parse_filter(directives: &str) -> Result<EnvFilter, ParseError> {
     EnvFilter::builder().parse(directives)
 }
 
@@ -32,7 +32,7 @@ where
 {
     let log_spans = config.log_spans;
     // Were spans enabled here, every message would pay for them whether exported or not.
-    let filter = filter(&config.log)
+    let filter = parse_filter(&config.log)
         .map_err(TelemetryError::Filter)?
         .and(filter_fn(move |metadata| log_spans || metadata.is_event()));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);

@@ -25,7 +25,7 @@ impl TraceSampler {
     }
 
     /// Returns true if the trace of a message is exported.
-    pub(crate) fn keeps(&self, traceparent: Traceparent) -> bool {
+    pub(crate) fn is_exported(&self, traceparent: Traceparent) -> bool {
         let id = TraceId::from(traceparent.trace_id());
         let result = self.share.should_sample(None, id, "", &SpanKind::Internal, &[], &[]);
         traceparent.is_sampled() && result.decision == SamplingDecision::RecordAndSample

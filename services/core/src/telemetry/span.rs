@@ -13,7 +13,7 @@ use super::Traceparent;
 /// The current span as a `traceparent`; none where spans are not exported.
 #[must_use]
 pub fn current_traceparent() -> Option<String> {
-    current().map(|traceparent| traceparent.to_string())
+    current_span_traceparent().map(|traceparent| traceparent.to_string())
 }
 
 /// The `traceparent` for the headers of the event `event_id`, caused by an event that carried
@@ -21,7 +21,7 @@ pub fn current_traceparent() -> Option<String> {
 #[must_use]
 pub fn outgoing_traceparent(cause: Option<&str>, event_id: Uuid) -> String {
     let cause = || cause.and_then(|text| text.parse::<Traceparent>().ok());
-    current()
+    current_span_traceparent()
         .or_else(|| cause().map(|cause| cause.child(event_id)))
         .unwrap_or_else(|| Traceparent::root(event_id))
         .to_string()
@@ -30,7 +30,7 @@ pub fn outgoing_traceparent(cause: Option<&str>, event_id: Uuid) -> String {
 /// Makes `span` a child of the message's. To be called before the span is entered, since its
 /// parent is fixed then. A malformed `traceparent` is ignored, as the standard asks.
 pub fn set_parent(span: &Span, traceparent: &str) {
-    if let Some(parent) = remote(span, traceparent) {
+    if let Some(parent) = remote_context(span, traceparent) {
         let parent = Context::new().with_remote_span_context(parent);
         if let Err(error) = span.set_parent(parent) {
             tracing::debug!(%error, "a span was left in a trace of its own");
@@ -40,13 +40,13 @@ pub fn set_parent(span: &Span, traceparent: &str) {
 
 /// Notes on `span` that it also deals with the message of this `traceparent`, for the second and
 /// further messages of a batch.
-pub fn link(span: &Span, traceparent: &str) {
-    if let Some(other) = remote(span, traceparent) {
+pub fn link_span(span: &Span, traceparent: &str) {
+    if let Some(other) = remote_context(span, traceparent) {
         span.add_link(other);
     }
 }
 
-fn current() -> Option<Traceparent> {
+fn current_span_traceparent() -> Option<Traceparent> {
     let span = Span::current();
     if span.is_disabled() {
         return None;
@@ -61,7 +61,7 @@ fn current() -> Option<Traceparent> {
     )
 }
 
-fn remote(span: &Span, traceparent: &str) -> Option<SpanContext> {
+fn remote_context(span: &Span, traceparent: &str) -> Option<SpanContext> {
     if span.is_disabled() {
         return None;
     }

@@ -140,8 +140,8 @@ fn an_exported_span_is_the_child_of_its_message_and_the_parent_of_what_it_sends(
 fn further_messages_of_a_batch_are_links() {
     let spans = exporting(&TelemetryConfig::default(), || {
         let span = info_span!("project");
-        link(&span, CAUSE);
-        link(&span, "garbage");
+        link_span(&span, CAUSE);
+        link_span(&span, "garbage");
         let _entered = span.enter();
     });
     let links: Vec<String> =

@@ -40,7 +40,7 @@ impl Traceparent {
         // Samplers take the low half for random, but a UUID holds its variant and, in version 7, a
         // counter there.
         let (high, low) = event_id.as_u64_pair();
-        let trace_id = u128::from(high) << 64 | u128::from(spread(low));
+        let trace_id = u128::from(high) << 64 | u128::from(mix_bits(low));
         Self { trace_id: trace_id.max(1), span_id: span_id(event_id), sampled: true }
     }
 
@@ -77,7 +77,7 @@ fn span_id(event_id: Uuid) -> u64 {
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
 /// bit of `x`, and no two `x` collide.
-const fn spread(x: u64) -> u64 {
+const fn mix_bits(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -96,7 +96,7 @@ impl FromStr for Traceparent {
     /// As the standard asks, a later version is read as far as this one goes.
     fn from_str(text: &str) -> Result<Self, InvalidTraceparent> {
         let mut parts = text.splitn(5, '-');
-        let mut next = |length| hex(parts.next(), length).ok_or(InvalidTraceparent);
+        let mut next = |length| parse_hex(parts.next(), length).ok_or(InvalidTraceparent);
         let (version, trace_id, span_id, flags) = (next(2)?, next(32)?, next(16)?, next(2)?);
         let has_more = parts.next().is_some();
         if version == 0xff || (version == 0 && has_more) {
@@ -107,7 +107,7 @@ impl FromStr for Traceparent {
     }
 }
 
-fn hex(part: Option<&str>, length: usize) -> Option<u128> {
+fn parse_hex(part: Option<&str>, length: usize) -> Option<u128> {
     let part = part.filter(|part| part.len() == length)?;
     // `from_str_radix` alone would allow a sign and capitals.
     let digits = part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

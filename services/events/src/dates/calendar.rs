@@ -6,7 +6,7 @@
 use jiff::civil::{Date, Weekday};
 use jiff::{Span, ToSpan as _, Zoned};
 
-use super::grammar::{Edge, Find, Period, Shift, Unit, What, Which};
+use super::grammar::{CalendarPeriod, CalendarUnit, DateQuery, DateShift, DateSpec, PeriodEdge, RelativeTerm};
 
 /// Years to look ahead for a date without a year: 29 February may be eight years away.
 const MAX_YEARS_AHEAD: i16 = 8;
@@ -24,7 +24,7 @@ pub enum CalendarError {
 
 /// A stretch of time: from `start` until just before `end`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Extent {
+pub enum DateExtent {
     /// One moment.
     Moment(Zoned),
     /// Whole days, both ends included, and the moment that was computed, which is the start of
@@ -34,7 +34,7 @@ pub enum Extent {
     Window(Zoned, Zoned),
 }
 
-impl Extent {
+impl DateExtent {
     /// The moment it begins with.
     pub fn moment(&self) -> &Zoned {
         match self {
@@ -50,7 +50,7 @@ impl Extent {
 
 /// Moves a moment. Days and months keep the time of day over a change of the clock; hours are
 /// hours. The last day of a month stays within the shorter month.
-pub fn shifted(base: &Zoned, shift: Shift) -> Result<Zoned, CalendarError> {
+pub fn shift_moment(base: &Zoned, shift: DateShift) -> Result<Zoned, CalendarError> {
     let span = Span::new()
         .try_months(shift.months)
         .and_then(|span| span.try_days(shift.days))
@@ -60,130 +60,132 @@ pub fn shifted(base: &Zoned, shift: Shift) -> Result<Zoned, CalendarError> {
 }
 
 /// The extent of a moved base: a moment when hours were counted, else a day.
-pub fn shifted_extent(base: &Zoned, shift: Shift) -> Result<Extent, CalendarError> {
-    let moment = shifted(base, shift)?;
-    Ok(if shift.seconds == 0 { Extent::day_of(moment) } else { Extent::Moment(moment) })
+pub fn shift_to_extent(base: &Zoned, shift: DateShift) -> Result<DateExtent, CalendarError> {
+    let moment = shift_moment(base, shift)?;
+    Ok(if shift.seconds == 0 { DateExtent::day_of(moment) } else { DateExtent::Moment(moment) })
 }
 
 /// Finds what was asked for, seen from `base` and in its time zone.
-pub fn resolve(find: &Find, base: &Zoned) -> Result<Extent, CalendarError> {
-    let extent = resolve_what(&find.what, base)?;
+pub fn resolve(find: &DateQuery, base: &Zoned) -> Result<DateExtent, CalendarError> {
+    let extent = resolve_date_spec(&find.what, base)?;
     let Some(time) = find.at else {
         return Ok(extent);
     };
     match extent {
-        Extent::Days { first, last, .. } if first == last => first
+        DateExtent::Days { first, last, .. } if first == last => first
             .to_datetime(time)
             .to_zoned(base.time_zone().clone())
-            .map(Extent::Moment)
+            .map(DateExtent::Moment)
             .map_err(|_| CalendarError::OutOfRange),
-        Extent::Moment(_) | Extent::Days { .. } | Extent::Window(..) => Err(CalendarError::TimeOfManyDays),
+        DateExtent::Moment(_) | DateExtent::Days { .. } | DateExtent::Window(..) => Err(CalendarError::TimeOfManyDays),
     }
 }
 
-fn resolve_what(what: &What, base: &Zoned) -> Result<Extent, CalendarError> {
+fn resolve_date_spec(what: &DateSpec, base: &Zoned) -> Result<DateExtent, CalendarError> {
     let today = base.date();
     let (first, last) = match what {
-        What::Now => return Ok(Extent::Moment(base.clone())),
-        What::Shift(shift) => return shifted_extent(base, *shift),
-        What::Window(shift) => {
-            let other = shifted(base, *shift)?;
+        DateSpec::Now => return Ok(DateExtent::Moment(base.clone())),
+        DateSpec::Shift(shift) => return shift_to_extent(base, *shift),
+        DateSpec::Window(shift) => {
+            let other = shift_moment(base, *shift)?;
             return Ok(if other < *base {
-                Extent::Window(other, base.clone())
+                DateExtent::Window(other, base.clone())
             } else {
-                Extent::Window(base.clone(), other)
+                DateExtent::Window(base.clone(), other)
             });
         }
-        What::Day(offset) => single(add_days(today, *offset)?),
-        What::Weekday(which, weekday) => single(relative_weekday(today, *which, *weekday)?),
-        What::WeekdayOfWeek(weekday, offset) => {
-            let monday = monday(today, *offset)?;
-            single(add_days(monday, i64::from(weekday.to_monday_zero_offset()))?)
+        DateSpec::Day(offset) => single_day(add_days(today, *offset)?),
+        DateSpec::Weekday(which, weekday) => single_day(relative_weekday(today, *which, *weekday)?),
+        DateSpec::WeekdayOfWeek(weekday, offset) => {
+            let monday = monday_of_week(today, *offset)?;
+            single_day(add_days(monday, i64::from(weekday.to_monday_zero_offset()))?)
         }
-        What::Weekend(offset) => {
-            let monday = monday(today, *offset)?;
+        DateSpec::Weekend(offset) => {
+            let monday = monday_of_week(today, *offset)?;
             (add_days(monday, 5)?, add_days(monday, 6)?)
         }
-        What::Period(period) => days_of(*period, today)?,
-        What::Edge(Edge::First, period) => single(days_of(*period, today)?.0),
-        What::Edge(Edge::Last, period) => single(days_of(*period, today)?.1),
-        What::Nth(nth, weekday, period) => single(nth_weekday(*nth, *weekday, *period, today)?),
-        What::DayOfMonth { year, month, day } => single(day_of_month(today, *year, *month, *day)?),
-        What::Date { year, month, day } => single(
+        DateSpec::Period(period) => period_bounds(*period, today)?,
+        DateSpec::Edge(PeriodEdge::First, period) => single_day(period_bounds(*period, today)?.0),
+        DateSpec::Edge(PeriodEdge::Last, period) => single_day(period_bounds(*period, today)?.1),
+        DateSpec::Nth(nth, weekday, period) => single_day(nth_weekday(*nth, *weekday, *period, today)?),
+        DateSpec::DayOfMonth { year, month, day } => single_day(day_of_month(today, *year, *month, *day)?),
+        DateSpec::Date { year, month, day } => single_day(
             civil_date(*year, *month, *day).ok_or_else(|| no_such_date(&format!("{year:04}-{month:02}-{day:02}")))?,
         ),
     };
-    days(first, last, base)
+    whole_days(first, last, base)
 }
 
 /// Whole days in the time zone of `base`.
-pub fn days(first: Date, last: Date, base: &Zoned) -> Result<Extent, CalendarError> {
-    let moment = start_of(first, base)?;
-    Ok(Extent::Days { first, last, moment })
+pub fn whole_days(first: Date, last: Date, base: &Zoned) -> Result<DateExtent, CalendarError> {
+    let moment = start_of_day(first, base)?;
+    Ok(DateExtent::Days { first, last, moment })
 }
 
 /// The first moment of a day, which is not midnight where the clocks skip it.
-pub fn start_of(day: Date, base: &Zoned) -> Result<Zoned, CalendarError> {
+pub fn start_of_day(day: Date, base: &Zoned) -> Result<Zoned, CalendarError> {
     day.to_zoned(base.time_zone().clone()).map_err(|_| CalendarError::OutOfRange)
 }
 
 /// First and last day of a unit that holds `day`, moved by `offset` units.
-pub fn unit_of(day: Date, unit: Unit, offset: i64) -> Result<(Date, Date), CalendarError> {
+pub fn unit_bounds(day: Date, unit: CalendarUnit, offset: i64) -> Result<(Date, Date), CalendarError> {
     let first_of_month = day.first_of_month();
     let (first, months) = match unit {
-        Unit::Week => {
-            let monday = monday(day, offset)?;
+        CalendarUnit::Week => {
+            let monday = monday_of_week(day, offset)?;
             return Ok((monday, add_days(monday, 6)?));
         }
-        Unit::Month => (first_of_month, 1),
-        Unit::Quarter => {
+        CalendarUnit::Month => (first_of_month, 1),
+        CalendarUnit::Quarter => {
             let into_quarter = i64::from((day.month() - 1) % 3);
             (add_months(first_of_month, -into_quarter)?, 3)
         }
-        Unit::Year => (day.first_of_year(), 12),
+        CalendarUnit::Year => (day.first_of_year(), 12),
     };
     let first = add_months(first, offset.saturating_mul(months))?;
     Ok((first, add_days(add_months(first, months)?, -1)?))
 }
 
-fn days_of(period: Period, today: Date) -> Result<(Date, Date), CalendarError> {
+fn period_bounds(period: CalendarPeriod, today: Date) -> Result<(Date, Date), CalendarError> {
     match period {
-        Period::Relative(unit, offset) => unit_of(today, unit, offset),
-        Period::Month(_, month, Some(year)) => unit_of(date(year, month, 1)?, Unit::Month, 0),
-        Period::Month(which, month, None) => {
-            let this_year = date(today.year(), month, 1)?;
+        CalendarPeriod::Relative(unit, offset) => unit_bounds(today, unit, offset),
+        CalendarPeriod::Month(_, month, Some(year)) => {
+            unit_bounds(checked_date(year, month, 1)?, CalendarUnit::Month, 0)
+        }
+        CalendarPeriod::Month(which, month, None) => {
+            let this_year = checked_date(today.year(), month, 1)?;
             let current = today.first_of_month();
             let years = match which {
                 // "march" is the coming one, in march itself the current one.
                 None => i64::from(this_year < current),
-                Some(Which::This) => 0,
-                Some(Which::Next) => i64::from(this_year <= current),
-                Some(Which::Last) => -i64::from(this_year >= current),
+                Some(RelativeTerm::This) => 0,
+                Some(RelativeTerm::Next) => i64::from(this_year <= current),
+                Some(RelativeTerm::Last) => -i64::from(this_year >= current),
             };
-            unit_of(add_months(this_year, years * 12)?, Unit::Month, 0)
+            unit_bounds(add_months(this_year, years * 12)?, CalendarUnit::Month, 0)
         }
-        Period::Quarter(quarter, year) => {
-            let first = date(year.unwrap_or(today.year()), quarter * 3 - 2, 1)?;
-            unit_of(first, Unit::Quarter, 0)
+        CalendarPeriod::Quarter(quarter, year) => {
+            let first = checked_date(year.unwrap_or(today.year()), quarter * 3 - 2, 1)?;
+            unit_bounds(first, CalendarUnit::Quarter, 0)
         }
-        Period::Year(year) => unit_of(date(year, 1, 1)?, Unit::Year, 0),
+        CalendarPeriod::Year(year) => unit_bounds(checked_date(year, 1, 1)?, CalendarUnit::Year, 0),
     }
 }
 
-fn relative_weekday(today: Date, which: Option<Which>, weekday: Weekday) -> Result<Date, CalendarError> {
+fn relative_weekday(today: Date, which: Option<RelativeTerm>, weekday: Weekday) -> Result<Date, CalendarError> {
     let found = match which {
         None if today.weekday() == weekday => Ok(today),
-        None | Some(Which::Next) => today.nth_weekday(1, weekday),
-        Some(Which::Last) => today.nth_weekday(-1, weekday),
-        Some(Which::This) => {
-            return add_days(monday(today, 0)?, i64::from(weekday.to_monday_zero_offset()));
+        None | Some(RelativeTerm::Next) => today.nth_weekday(1, weekday),
+        Some(RelativeTerm::Last) => today.nth_weekday(-1, weekday),
+        Some(RelativeTerm::This) => {
+            return add_days(monday_of_week(today, 0)?, i64::from(weekday.to_monday_zero_offset()));
         }
     };
     found.map_err(|_| CalendarError::OutOfRange)
 }
 
-fn nth_weekday(nth: i32, weekday: Weekday, period: Period, today: Date) -> Result<Date, CalendarError> {
-    let (first, last) = days_of(period, today)?;
+fn nth_weekday(nth: i32, weekday: Weekday, period: CalendarPeriod, today: Date) -> Result<Date, CalendarError> {
+    let (first, last) = period_bounds(period, today)?;
     // Counting starts from the day outside the period, so that its own edge counts.
     let outside = if nth > 0 { add_days(first, -1)? } else { add_days(last, 1)? };
     outside
@@ -210,11 +212,11 @@ fn day_of_month(today: Date, year: Option<i16>, month: Option<i8>, day: i8) -> R
     coming.ok_or_else(|| no_such_date(&format!("day {day} of that month")))
 }
 
-fn single(day: Date) -> (Date, Date) {
+fn single_day(day: Date) -> (Date, Date) {
     (day, day)
 }
 
-fn monday(day: Date, weeks: i64) -> Result<Date, CalendarError> {
+fn monday_of_week(day: Date, weeks: i64) -> Result<Date, CalendarError> {
     let since_monday = i64::from(day.weekday().to_monday_zero_offset());
     add_days(day, weeks * 7 - since_monday)
 }
@@ -229,7 +231,7 @@ fn add_months(day: Date, months: i64) -> Result<Date, CalendarError> {
     day.checked_add(span).map_err(|_| CalendarError::OutOfRange)
 }
 
-fn date(year: i16, month: i8, day: i8) -> Result<Date, CalendarError> {
+fn checked_date(year: i16, month: i8, day: i8) -> Result<Date, CalendarError> {
     civil_date(year, month, day).ok_or(CalendarError::OutOfRange)
 }
 

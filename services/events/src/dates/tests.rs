@@ -10,13 +10,13 @@ fn now() -> Zoned {
 
 /// "date" or "first..last" of what was found.
 fn days(text: &str) -> String {
-    let found = extent(text, &now()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let found = parse_extent(text, &now()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let (start, _, last) = bounds(&found).unwrap();
     if start.date() == last { last.to_string() } else { format!("{}..{last}", start.date()) }
 }
 
 fn start(text: &str) -> String {
-    let (start, _) = range(text, &now()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let (start, _) = parse_range(text, &now()).unwrap_or_else(|error| panic!("{text}: {error}"));
     start.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
@@ -144,9 +144,9 @@ fn iso_moments() {
 #[test]
 fn what_does_not_exist_is_refused() {
     for text in ["2026-02-29", "30 february", "fifth monday of april", "in 99999999999 weeks", "next week at 17:00"] {
-        assert!(matches!(range(text, &now()), Err(DateError::Calendar(_))), "{text}");
+        assert!(matches!(parse_range(text, &now()), Err(DateError::Calendar(_))), "{text}");
     }
     for text in ["someday", "next", "friday friday", "15", "32nd", "q5", "tomorrow at 25:00", "at", "", "2026-3-4-5"] {
-        assert!(matches!(range(text, &now()), Err(DateError::NotUnderstood(_))), "{text}");
+        assert!(matches!(parse_range(text, &now()), Err(DateError::NotUnderstood(_))), "{text}");
     }
 }

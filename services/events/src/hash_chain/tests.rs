@@ -7,9 +7,9 @@ use super::*;
 /// The message at the sequence of its place, counted from 1.
 #[derive(Clone, Debug)]
 enum Message {
-    Another(Content),
-    Decision(Content, Option<HashLink>),
-    Unreadable(Content),
+    Another(ContentDigest),
+    Decision(ContentDigest, Option<HashLink>),
+    Unreadable(ContentDigest),
 }
 
 /// A replica: what it has read, and the decision that it thinks about.
@@ -41,17 +41,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn content(number: usize) -> Content {
+fn content(number: usize) -> ContentDigest {
     let number = number.to_string();
-    Content::of("kairo.agent.ann.message", [("ce-id", &*number)].into_iter(), number.as_bytes(), Timestamp::UNIX_EPOCH)
+    ContentDigest::of_message(
+        "kairo.agent.ann.message",
+        [("ce-id", &*number)].into_iter(),
+        number.as_bytes(),
+        Timestamp::UNIX_EPOCH,
+    )
 }
 
 fn take(chain: &mut HashChain, sequence: usize, message: &Message) {
     let sequence = sequence as u64;
     match message {
-        Message::Another(content) => chain.take(sequence, *content, On::Another),
-        Message::Decision(content, link) => chain.take(sequence, *content, On::Decisions(link.as_ref())),
-        Message::Unreadable(content) => chain.take(sequence, *content, On::Unreadable),
+        Message::Another(content) => chain.apply_message(sequence, *content, ChainRole::Other),
+        Message::Decision(content, link) => chain.apply_message(sequence, *content, ChainRole::Decision(link.as_ref())),
+        Message::Unreadable(content) => chain.apply_message(sequence, *content, ChainRole::UnreadableDecision),
     }
 }
 
@@ -77,15 +82,15 @@ fn written(steps: &[Step], epoch: usize) -> (Vec<Message>, Vec<u64>) {
                     *read += 1;
                     take(chain, *read, message);
                     // Whoever reads somebody else's decision begins anew.
-                    if thinks.as_ref().is_some_and(|(guard, _)| *guard != chain.decided()) {
+                    if thinks.as_ref().is_some_and(|(guard, _)| *guard != chain.last_decision()) {
                         *thinks = None;
                     }
                 }
             }
             Step::Thinks(who) => {
                 let Replica { chain, thinks, .. } = &mut replicas[who];
-                let link = (number >= epoch || chain.has_begun()).then(|| chain.next());
-                *thinks = Some((chain.decided(), link));
+                let link = (number >= epoch || chain.has_begun()).then(|| chain.next_link());
+                *thinks = Some((chain.last_decision(), link));
             }
             Step::Commits(who) => {
                 let Some((guard, link)) = replicas[who].thinks.take() else { continue };
@@ -95,7 +100,7 @@ fn written(steps: &[Step], epoch: usize) -> (Vec<Message>, Vec<u64>) {
                 let content = content(number);
                 log.push(Message::Decision(content, link.clone()));
                 let sequence = log.len() as u64;
-                replicas[who].chain.wrote(sequence, content, link.as_ref());
+                replicas[who].chain.apply_decision(sequence, content, link.as_ref());
                 links.extend(link.map(|_| sequence));
             }
         }
@@ -110,7 +115,7 @@ fn fitting(log: &[Message]) -> Vec<u64> {
         let sequence = at as u64;
         if let Message::Decision(_, Some(link)) = message
             && chain.is_next(sequence, link)
-            && chain.link(link.previous, link.through) == *link
+            && chain.expected_link(link.previous, link.through) == *link
         {
             fitting.push(sequence);
         }
@@ -150,17 +155,19 @@ proptest! {
 #[test]
 fn a_chain_that_was_saved_goes_on_as_it_would_have() {
     let mut chain = HashChain::default();
-    chain.take(1, content(1), On::Another);
-    let link = chain.next();
-    chain.wrote(3, content(3), Some(&link));
+    chain.apply_message(1, content(1), ChainRole::Other);
+    let link = chain.next_link();
+    chain.apply_decision(3, content(3), Some(&link));
     let saved: HashChain = serde_json::from_str(&serde_json::to_string(&chain).unwrap()).unwrap();
     assert_eq!(saved, chain);
     let told = |mut chain: HashChain| {
-        [(2, content(2)), (4, content(4))].into_iter().for_each(|(at, content)| chain.take(at, content, On::Another));
-        chain.next()
+        [(2, content(2)), (4, content(4))]
+            .into_iter()
+            .for_each(|(at, content)| chain.apply_message(at, content, ChainRole::Other));
+        chain.next_link()
     };
     assert_eq!(told(saved), told(chain.clone()));
-    assert_eq!((chain.uncovered(), link.messages, link.previous), (1, 1, 0));
+    assert_eq!((chain.uncovered_count(), link.messages, link.previous), (1, 1, 0));
 }
 
 #[test]
@@ -168,7 +175,7 @@ fn what_is_part_of_a_messages_content_and_what_is_not() {
     let base = [("ce-id", "1"), ("ce-type", "a")];
     let of = |subject: &str, headers: &[(&str, &str)], payload: &[u8], at: i64| {
         let at = Timestamp::from_second(at).unwrap();
-        Content::of(subject, headers.iter().copied(), payload, at)
+        ContentDigest::of_message(subject, headers.iter().copied(), payload, at)
     };
     let subject = "kairo.agent.ann.message";
     let plain = of(subject, &base, b"body", 7);

@@ -17,13 +17,13 @@ fn keys(users: &[(&str, u8)]) -> BTreeMap<String, DataKey> {
 }
 
 /// Opens a message with the keys of these users.
-fn read(body: &Body, sealed: &[u8], users: &[(&str, u8)]) -> Opened {
+fn read(body: &Body, sealed: &[u8], users: &[(&str, u8)]) -> OpenedMessage {
     let keys = keys(users);
     let known = |user: &str, generation: u32| match keys.get(user).filter(|key| key.generation == generation) {
-        Some(key) => Known::Key(key.key),
-        None => Known::Destroyed,
+        Some(key) => DataKeyState::Key(key.key),
+        None => DataKeyState::Destroyed,
     };
-    open(body.type_name(), sealed, ID, known).unwrap()
+    open_body(body.type_name(), sealed, ID, known).unwrap()
 }
 
 fn thought(text: &str) -> DecidedEvent {
@@ -32,7 +32,7 @@ fn thought(text: &str) -> DecidedEvent {
 }
 
 /// A decision on what is ann's and bob's.
-fn decision() -> (Body, Whose) {
+fn decision() -> (Body, ContentOwners) {
     let memory = MemoryAppended {
         memory_id: "m".into(),
         content: "[secret pin]".into(),
@@ -45,7 +45,10 @@ fn decision() -> (Body, Whose) {
     let events = vec![thought("of ann"), memory, thought("of nobody")];
     let completions = vec![Completion { text: "of both".into(), ..Default::default() }];
     let whose = [Some("ann"), Some("bob"), None, Some("agent:cook")].map(|user| user.map(str::to_owned));
-    (AgentDecision { cursor: 9, events, completions, ..Default::default() }.into(), Whose::Each(whose.to_vec()))
+    (
+        AgentDecision { cursor: 9, events, completions, ..Default::default() }.into(),
+        ContentOwners::PerPart(whose.to_vec()),
+    )
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
@@ -56,14 +59,14 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 fn each_user_s_part_is_read_with_their_key_and_empty_without_it() {
     let (body, whose) = decision();
     let all = [("ann", 1), ("bob", 2), ("agent:cook", 3)];
-    let sealed = seal(&body, ID, &whose, &keys(&all)).unwrap().unwrap();
+    let sealed = seal_body(&body, ID, &whose, &keys(&all)).unwrap().unwrap();
     for text in ["of ann", "[secret pin]", "two", "of both"] {
         assert!(!contains(&sealed, text), "{text}");
     }
     assert!(contains(&sealed, "of nobody"));
-    assert_eq!(read(&body, &sealed, &all), Opened { body: body.clone(), forgotten: BTreeSet::new() });
+    assert_eq!(read(&body, &sealed, &all), OpenedMessage { body: body.clone(), forgotten: BTreeSet::new() });
 
-    let Opened { body: rest, forgotten } = read(&body, &sealed, &[("ann", 1), ("agent:cook", 3)]);
+    let OpenedMessage { body: rest, forgotten } = read(&body, &sealed, &[("ann", 1), ("agent:cook", 3)]);
     let Body::AgentDecision(mut expected) = body.clone() else { unreachable!() };
     let Some(Event::MemoryAppended(memory)) = &mut expected.events[1].event else { unreachable!() };
     (memory.content, memory.keywords) = (String::new(), vec![String::new(); 3]);
@@ -73,40 +76,40 @@ fn each_user_s_part_is_read_with_their_key_and_empty_without_it() {
     // Without any key it is what is read by whoever knows of none.
     let blank = read(&body, &sealed, &[]).body;
     assert_eq!(Body::decode(body.type_name(), ContentType::Sealed, &sealed), Ok(blank));
-    assert_eq!(sealed_for(&sealed).unwrap().len(), 3);
+    assert_eq!(sealed_owners(&sealed).unwrap().len(), 3);
 }
 
 #[test]
 fn what_is_nobody_s_or_has_no_key_stays_as_it_is() {
     let (body, whose) = decision();
-    assert_eq!(seal(&body, ID, &whose, &BTreeMap::new()), Ok(None));
-    assert_eq!(seal(&body, ID, &Whose::Nobodys, &keys(&[("ann", 1)])), Ok(None));
+    assert_eq!(seal_body(&body, ID, &whose, &BTreeMap::new()), Ok(None));
+    assert_eq!(seal_body(&body, ID, &ContentOwners::Nobody, &keys(&[("ann", 1)])), Ok(None));
     let empty = Body::from(UserMessage { user: "ann".into(), ..Default::default() });
-    assert_eq!(seal(&empty, ID, &Whose::of(&empty), &keys(&[("ann", 1)])), Ok(None));
+    assert_eq!(seal_body(&empty, ID, &ContentOwners::from_body(&empty), &keys(&[("ann", 1)])), Ok(None));
 }
 
 #[test]
 fn a_message_says_whose_it_is() {
     let message = Body::from(AgentMessage { user: "ann".into(), text: "hi".into(), ..Default::default() });
-    assert_eq!(Whose::of(&message), Whose::Of("ann".into()));
+    assert_eq!(ContentOwners::from_body(&message), ContentOwners::One("ann".into()));
     let action = |user: Option<&str>| ToolInvocation { user: user.map(str::to_owned), ..Default::default() };
     let invoke =
         ToolInvoke { actions: vec![action(Some("ann")), action(None), action(Some(""))], ..Default::default() };
-    assert_eq!(Whose::of(&invoke.into()), Whose::Each(vec![Some("ann".into()), None, None]));
+    assert_eq!(ContentOwners::from_body(&invoke.into()), ContentOwners::PerPart(vec![Some("ann".into()), None, None]));
     for (whose, text) in [
-        (Whose::Nobodys, ""),
-        (Whose::Of("ann".into()), "ann"),
-        (Whose::Each(vec![Some("ann".into()), None, Some("agent:cook".into())]), "ann,,agent:cook"),
+        (ContentOwners::Nobody, ""),
+        (ContentOwners::One("ann".into()), "ann"),
+        (ContentOwners::PerPart(vec![Some("ann".into()), None, Some("agent:cook".into())]), "ann,,agent:cook"),
     ] {
-        assert_eq!((whose.written().as_str(), Whose::read(text)), (text, whose));
+        assert_eq!((whose.to_header().as_str(), ContentOwners::from_header(text)), (text, whose));
     }
 }
 
 #[test]
 fn what_was_changed_or_stands_elsewhere_is_not_opened() {
     let body = Body::from(UserMessage { user: "ann".into(), text: "hello".into(), ..Default::default() });
-    let sealed = seal(&body, ID, &Whose::of(&body), &keys(&[("ann", 1)])).unwrap().unwrap();
-    let with = |payload: &[u8], id: Uuid| open(body.type_name(), payload, id, |_, _| Known::Key([1; 32]));
+    let sealed = seal_body(&body, ID, &ContentOwners::from_body(&body), &keys(&[("ann", 1)])).unwrap().unwrap();
+    let with = |payload: &[u8], id: Uuid| open_body(body.type_name(), payload, id, |_, _| DataKeyState::Key([1; 32]));
     assert!(with(&sealed, ID).is_ok());
     assert!(matches!(with(&sealed, Uuid::from_u128(8)), Err(NotOpened::Content { user, .. }) if user == "ann"));
     for at in 0..sealed.len() {
@@ -132,14 +135,14 @@ proptest! {
     ) {
         let users = ["ann", "bob"];
         let owners = texts.iter().map(|(_, of)| users.get(*of).map(|user| (*user).to_owned()));
-        let whose = Whose::Each(owners.chain(answers.iter().map(|_| Some("ann".to_owned()))).collect());
+        let whose = ContentOwners::PerPart(owners.chain(answers.iter().map(|_| Some("ann".to_owned()))).collect());
         let events = texts.iter().map(|(text, _)| thought(text)).collect();
         let completions = answers.iter().map(|text| Completion { text: text.clone(), ..Default::default() }).collect();
         let body = Body::from(AgentDecision { events, completions, ..Default::default() });
         let known = [("ann", 1), ("bob", 2)];
-        if let Some(sealed) = seal(&body, ID, &whose, &keys(&known)).unwrap() {
+        if let Some(sealed) = seal_body(&body, ID, &whose, &keys(&known)).unwrap() {
             prop_assert_eq!(&read(&body, &sealed, &known).body, &body);
-            prop_assert_eq!(Some(sealed), seal(&body, ID, &whose, &keys(&known)).unwrap());
+            prop_assert_eq!(Some(sealed), seal_body(&body, ID, &whose, &keys(&known)).unwrap());
         }
     }
 }
@@ -149,7 +152,7 @@ fn each_value_of_a_list_is_one() {
     let messages = ["a", "b"].map(|text| ImportedMessage { text: text.into(), ..Default::default() });
     let body: Body =
         kairo_proto::v1::AgentImported { user: "ann".into(), messages: messages.to_vec(), ..Default::default() }.into();
-    let sealed = seal(&body, ID, &Whose::of(&body), &keys(&[("ann", 1)])).unwrap().unwrap();
+    let sealed = seal_body(&body, ID, &ContentOwners::from_body(&body), &keys(&[("ann", 1)])).unwrap().unwrap();
     assert_eq!(read(&body, &sealed, &[("ann", 1)]).body, body);
 }
 

@@ -59,7 +59,7 @@ impl Consumer {
     ];
 
     /// Returns the consumer that a dead letter names, if its messages can be retried.
-    pub fn set_aside_by(name: &str) -> Option<Self> {
+    pub fn from_dead_letter(name: &str) -> Option<Self> {
         Self::SETTING_ASIDE.into_iter().find(|consumer| consumer.name() == name)
     }
 
@@ -95,7 +95,7 @@ impl Consumer {
     }
 
     /// Returns true if it reads orders to retry a message.
-    const fn is_of_retries(self) -> bool {
+    const fn reads_retries(self) -> bool {
         matches!(
             self,
             Consumer::RouterRetries
@@ -109,7 +109,7 @@ impl Consumer {
     pub const fn stream(self) -> &'static str {
         match self {
             Consumer::RouterHooks => HOOKS_STREAM,
-            it if it.is_of_retries() => DLQ_STREAM,
+            it if it.reads_retries() => DLQ_STREAM,
             _ => EVENTS_STREAM,
         }
     }
@@ -119,7 +119,7 @@ impl Consumer {
         match self {
             Consumer::RouterEvents => return vec![OUTSIDE_EVENTS.to_owned()],
             Consumer::RouterHooks => return vec![format!("$KV.{HOOKS_BUCKET}.>")],
-            it if it.is_of_retries() => return vec![format!("kairo.dlq.{}.retry", it.service().name())],
+            it if it.reads_retries() => return vec![format!("kairo.dlq.{}.retry", it.service().name())],
             _ => {}
         }
         let mine = TABLE.iter().filter(|route| route.consumers.contains(&self));
@@ -138,15 +138,15 @@ mod tests {
     #[test]
     fn whoever_sets_messages_aside_is_told_to_deal_with_them_again() {
         for consumer in Consumer::SETTING_ASIDE {
-            assert_eq!(Consumer::set_aside_by(consumer.name()), Some(consumer));
+            assert_eq!(Consumer::from_dead_letter(consumer.name()), Some(consumer));
             let told: Vec<Consumer> =
                 Consumer::RETRIES.into_iter().filter(|it| it.service() == consumer.service()).collect();
             let [told] = told[..] else { panic!("{consumer:?}: {told:?}") };
             let owner = Name::parse(consumer.service().name()).unwrap();
-            assert_eq!((told.stream(), told.filters()), (DLQ_STREAM, vec![DEAD_LETTER_RETRY.of(&owner)]));
+            assert_eq!((told.stream(), told.filters()), (DLQ_STREAM, vec![DEAD_LETTER_RETRY.of_owner(&owner)]));
         }
         for other in ["projector", "router-retries", "nobody"] {
-            assert_eq!(Consumer::set_aside_by(other), None, "{other}");
+            assert_eq!(Consumer::from_dead_letter(other), None, "{other}");
         }
     }
 

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kairo_core::sharing::{Holder, places::Permit, rate::Rates};
+use kairo_core::sharing::{QuotaHolder, permit_pool::Permit, rate::SharedRateLimiter};
 
 use super::Caller;
 use crate::{problem::Problem, state::Gateway};
@@ -23,13 +23,13 @@ pub const UNREAD: &str = "?";
 
 /// Returns the holder a caller's requests count for. A caller on this machine without a key is grouped by the user they
 /// name.
-pub fn holder(caller: &Caller, user: Option<&str>) -> Holder {
+pub fn holder_for_caller(caller: &Caller, user: Option<&str>) -> QuotaHolder {
     let of_many = |group: String| match caller.user() {
-        Some(_) => Holder::of(group),
-        None => Holder::of(group).member(user),
+        Some(_) => QuotaHolder::for_group(group),
+        None => QuotaHolder::for_group(group).with_member(user),
     };
     match caller {
-        Caller::Anyone(_) => Holder::of(format!("local {}", user.unwrap_or_default())),
+        Caller::Loopback(_) => QuotaHolder::for_group(format!("local {}", user.unwrap_or_default())),
         Caller::Administrator => of_many("administrator".to_owned()),
         Caller::Holder(held) => of_many(format!("key {}", held.key.key_id)),
         Caller::Bearer(token) => of_many(format!("bearer {}", token.principal().id)),
@@ -37,16 +37,16 @@ pub fn holder(caller: &Caller, user: Option<&str>) -> Holder {
 }
 
 /// Returns the holder for an address without a valid key: for IPv6 its /64 network, since one machine has all of it.
-pub fn peer(address: IpAddr) -> Holder {
-    Holder::of(format!("peer {}", machine(address)))
+pub fn holder_for_peer(address: IpAddr) -> QuotaHolder {
+    QuotaHolder::for_group(format!("peer {}", machine_address(address)))
 }
 
 /// Returns the holder for an address that asks for public content, counted apart from its requests with keys.
-pub fn visitor(address: IpAddr) -> Holder {
-    Holder::of(format!("visitor {}", machine(address)))
+pub fn holder_for_visitor(address: IpAddr) -> QuotaHolder {
+    QuotaHolder::for_group(format!("visitor {}", machine_address(address)))
 }
 
-fn machine(address: IpAddr) -> IpAddr {
+fn machine_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
@@ -57,33 +57,33 @@ fn machine(address: IpAddr) -> IpAddr {
 }
 
 /// The request limit of each key, in requests per second, of which each user has a share.
-pub struct Limits(Rates);
+pub struct RequestRates(SharedRateLimiter);
 
-impl Limits {
+impl RequestRates {
     pub fn new(per_second: u32, burst: u32) -> Self {
-        Self(Rates::new(per_second, burst))
+        Self(SharedRateLimiter::new(per_second, burst))
     }
 
     /// Counts a request; the error is the wait for the next that is allowed.
-    pub fn count(&self, holder: &Holder) -> Result<(), Duration> {
-        self.0.count(holder, Instant::now())
+    pub fn count_request(&self, holder: &QuotaHolder) -> Result<(), Duration> {
+        self.0.count_request(holder, Instant::now())
     }
 
     /// Counts a request of a caller and the user they speak for. A caller on this machine who needs no key is not
     /// counted.
     pub fn count_caller(&self, caller: &Caller, user: Option<&str>) -> Result<(), Problem> {
         match caller {
-            Caller::Anyone(_) => Ok(()),
-            caller => self.count(&holder(caller, user)).map_err(Problem::too_many_requests),
+            Caller::Loopback(_) => Ok(()),
+            caller => self.count_request(&holder_for_caller(caller, user)).map_err(Problem::too_many_requests),
         }
     }
 
     /// Counts what was counted for one user of a key as another's.
-    fn pass_on(&self, caller: &Caller, from: &str, to: Option<&str>) -> Result<(), Problem> {
-        let (from, to) = (holder(caller, Some(from)), holder(caller, to));
+    fn reassign_count(&self, caller: &Caller, from: &str, to: Option<&str>) -> Result<(), Problem> {
+        let (from, to) = (holder_for_caller(caller, Some(from)), holder_for_caller(caller, to));
         match caller {
-            Caller::Anyone(_) => Ok(()),
-            _ => self.0.pass_on(&from, &to, Instant::now()).map_err(Problem::too_many_requests),
+            Caller::Loopback(_) => Ok(()),
+            _ => self.0.transfer_request(&from, &to, Instant::now()).map_err(Problem::too_many_requests),
         }
     }
 }
@@ -91,9 +91,9 @@ impl Limits {
 /// A request that is dealt with. Where its body may say whom it speaks for, it is counted as somebody's who is not known yet, and as
 /// theirs when that was read.
 #[derive(Clone)]
-pub struct Dealing(Arc<Dealt>);
+pub struct InFlightRequest(Arc<InFlightState>);
 
-struct Dealt {
+struct InFlightState {
     gateway: Gateway,
     caller: Caller,
     is_named: AtomicBool,
@@ -101,34 +101,36 @@ struct Dealt {
     permit: Mutex<Option<Permit>>,
 }
 
-impl Dealing {
+impl InFlightRequest {
     pub fn new(gateway: &Gateway, caller: &Caller, is_named: bool, permit: Permit) -> Self {
         let (gateway, caller, permit) = (gateway.clone(), caller.clone(), Mutex::new(Some(permit)));
-        Self(Arc::new(Dealt { gateway, caller, is_named: is_named.into(), permit }))
+        Self(Arc::new(InFlightState { gateway, caller, is_named: is_named.into(), permit }))
     }
 
     /// Counts it as this user's, if it was somebody's who was not known.
     ///
     /// # Errors
     /// When they have used their share.
-    pub fn count(&self, user: Option<&str>) -> Result<(), Problem> {
-        let Dealt { gateway, caller, is_named, .. } = &*self.0;
+    pub fn attribute_to(&self, user: Option<&str>) -> Result<(), Problem> {
+        let InFlightState { gateway, caller, is_named, .. } = &*self.0;
         if is_named.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        gateway.limits.pass_on(caller, UNREAD, user)?;
-        match self.permit().as_mut() {
-            Some(permit) => permit.pass_on(&holder(caller, user)).map_err(Gateway::no_request_permit),
+        gateway.limits.reassign_count(caller, UNREAD, user)?;
+        match self.lock_permit().as_mut() {
+            Some(permit) => {
+                permit.transfer_to(&holder_for_caller(caller, user)).map_err(Gateway::request_permit_problem)
+            }
             None => Ok(()),
         }
     }
 
     /// It was answered.
-    pub fn end(&self) {
-        drop(self.permit().take());
+    pub fn release_permit(&self) {
+        drop(self.lock_permit().take());
     }
 
-    fn permit(&self) -> MutexGuard<'_, Option<Permit>> {
+    fn lock_permit(&self) -> MutexGuard<'_, Option<Permit>> {
         self.0.permit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,16 +141,19 @@ mod tests {
 
     #[test]
     fn everybody_has_a_bucket_of_their_own() {
-        let limits = Limits::new(1, 2);
-        let key = Holder::of;
-        assert_eq!([limits.count(&key("a")), limits.count(&key("a")), limits.count(&key("b"))], [Ok(()); 3]);
-        let wait = limits.count(&key("a")).unwrap_err();
+        let limits = RequestRates::new(1, 2);
+        let key = QuotaHolder::for_group;
+        assert_eq!(
+            [limits.count_request(&key("a")), limits.count_request(&key("a")), limits.count_request(&key("b"))],
+            [Ok(()); 3]
+        );
+        let wait = limits.count_request(&key("a")).unwrap_err();
         assert!(wait > Duration::ZERO && wait <= Duration::from_secs(1), "{wait:?}");
     }
 
     #[test]
     fn one_machine_has_many_addresses_of_its_network() {
-        let peer = |text: &str| peer(text.parse().unwrap());
+        let peer = |text: &str| holder_for_peer(text.parse().unwrap());
         assert_eq!(peer("2001:db8::1"), peer("2001:db8::2"));
         assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
         assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));

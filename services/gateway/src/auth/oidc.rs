@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Caller;
 use crate::problem::Problem;
-use claims::Token;
+use claims::BearerToken;
 use config::OidcConfig;
 use jwks::Jwks;
-use names::Names;
+use names::UserNaming;
 
 /// The first characters of every JWT header: `{"`, in base64.
 const BEGINNING: &str = "eyJ";
@@ -33,33 +33,33 @@ const MS_PER_S: u64 = 1_000;
 
 /// The issuers that are trusted. Cloning it is cheap.
 #[derive(Clone)]
-pub struct Oidc(Arc<[Issuer]>);
+pub struct TrustedIssuers(Arc<[TrustedIssuer]>);
 
-struct Issuer {
+struct TrustedIssuer {
     config: OidcConfig,
     /// The naming of its users.
-    names: Names,
+    names: UserNaming,
     jwks: Arc<Jwks>,
 }
 
 /// The claims read from a token before it is verified.
 #[derive(Deserialize)]
-struct Unverified {
+struct UnverifiedClaims {
     iss: String,
 }
 
-impl Oidc {
+impl TrustedIssuers {
     /// Fetches issuers' keys now, and anew as long as the gateway runs.
     ///
     /// # Errors
     /// When no HTTP client can be made on this machine.
     pub fn open(configs: &[OidcConfig], shutdown: &CancellationToken) -> reqwest::Result<Self> {
-        crypto::install();
-        let issuers = configs.iter().zip(Names::of(configs)).map(|(config, names)| {
+        crypto::install_provider();
+        let issuers = configs.iter().zip(UserNaming::for_issuers(configs)).map(|(config, names)| {
             let jwks = Arc::new(Jwks::new(config)?);
             let (fetching, shutdown) = (jwks.clone(), shutdown.clone());
             tokio::spawn(async move { shutdown.run_until_cancelled(fetching.keep_fresh()).await });
-            Ok(Issuer { config: config.clone(), names, jwks })
+            Ok(TrustedIssuer { config: config.clone(), names, jwks })
         });
         Ok(Self(issuers.collect::<reqwest::Result<_>>()?))
     }
@@ -73,48 +73,48 @@ impl Oidc {
     ///
     /// # Errors
     /// If the keys of its issuer cannot be fetched.
-    pub async fn caller(&self, text: &str, now: Timestamp) -> Result<Option<Caller>, Problem> {
+    pub async fn authenticate_token(&self, text: &str, now: Timestamp) -> Result<Option<Caller>, Problem> {
         if text.len() > MAX_TOKEN {
             return Ok(None);
         }
-        let (Ok(header), Ok(unverified)) = (decode_header(text), insecure_decode::<Unverified>(text)) else {
+        let (Ok(header), Ok(unverified)) = (decode_header(text), insecure_decode::<UnverifiedClaims>(text)) else {
             return Ok(None);
         };
         let Some(issuer) = self.0.iter().find(|issuer| issuer.config.issuer == unverified.claims.iss) else {
             return Ok(None);
         };
-        let token = issuer.token(text, &header).await?.filter(|token| now < token.expires_at);
+        let token = issuer.verify_token(text, &header).await?.filter(|token| now < token.expires_at);
         Ok(token.map(|token| Caller::Bearer(Arc::new(token))))
     }
 
     /// Returns the caller for a ticket that stands for the bearer of a token; none if the token has expired or its
     /// issuer is no longer trusted.
-    pub fn again(&self, token: &Token, now: Timestamp) -> Option<Caller> {
+    pub fn renew_caller(&self, token: &BearerToken, now: Timestamp) -> Option<Caller> {
         let is_trusted = self.0.iter().any(|issuer| issuer.config.issuer == token.issuer);
         (is_trusted && now < token.expires_at).then(|| Caller::Bearer(Arc::new(token.clone())))
     }
 }
 
-impl Issuer {
-    async fn token(&self, text: &str, header: &Header) -> Result<Option<Token>, Problem> {
-        if !self.config.algorithms.iter().any(|allowed| allowed.name() == header.alg) {
-            return Ok(self.refused("its algorithm is not one that is configured"));
+impl TrustedIssuer {
+    async fn verify_token(&self, text: &str, header: &Header) -> Result<Option<BearerToken>, Problem> {
+        if !self.config.algorithms.iter().any(|allowed| allowed.to_jwt_algorithm() == header.alg) {
+            return Ok(self.log_refusal("its algorithm is not one that is configured"));
         }
-        let Some(key) = self.jwks.key(header.kid.as_deref(), header.alg).await? else {
-            return Ok(self.refused("none of its issuer's keys is the one it names"));
+        let Some(key) = self.jwks.find_or_fetch_key(header.kid.as_deref(), header.alg).await? else {
+            return Ok(self.log_refusal("none of its issuer's keys is the one it names"));
         };
-        let claims = match decode::<Map<String, Value>>(text, &key, &self.validation(header.alg)) {
+        let claims = match decode::<Map<String, Value>>(text, &key, &self.build_validation(header.alg)) {
             Ok(decoded) => decoded.claims,
             // Which says what is wrong, and nothing of what the token says.
-            Err(error) => return Ok(self.refused(&error.to_string())),
+            Err(error) => return Ok(self.log_refusal(&error.to_string())),
         };
-        match Token::of(&self.config, &self.names, &claims) {
+        match BearerToken::from_claims(&self.config, &self.names, &claims) {
             Ok(token) => Ok(Some(token)),
-            Err(reason) => Ok(self.refused(&reason)),
+            Err(reason) => Ok(self.log_refusal(&reason)),
         }
     }
 
-    fn validation(&self, algorithm: Algorithm) -> Validation {
+    fn build_validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm);
         validation.leeway = self.config.clock_skew_ms / MS_PER_S;
         validation.validate_nbf = true;
@@ -125,7 +125,7 @@ impl Issuer {
     }
 
     /// For the operator, who wonders why somebody is not let in; whoever sent it is not told.
-    fn refused<T>(&self, reason: &str) -> Option<T> {
+    fn log_refusal<T>(&self, reason: &str) -> Option<T> {
         tracing::debug!(issuer = self.config.issuer, reason, "a token is refused");
         None
     }

@@ -1,4 +1,4 @@
-//! The text of a key, `kairo_<key_id>_<secret>`, and its hash. Pure but for the chance that [`make`] draws.
+//! The text of a key, `kairo_<key_id>_<secret>`, and its hash. Pure but for the chance that [`generate_key`] draws.
 //!
 //! The secret is 256 random bits, so a plain SHA-256 is enough: there is nothing to guess that a slow hash, as for
 //! passwords, would protect.
@@ -16,15 +16,15 @@ const MAX_BYTES: usize = 512;
 
 /// The SHA-256 digest of a key, stored in its place.
 #[derive(Clone, Debug)]
-pub struct Hash([u8; 32]);
+pub struct SecretHash([u8; 32]);
 
-impl Hash {
+impl SecretHash {
     pub fn of(key: &str) -> Self {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
     /// Returns true if this is the key. Compares in constant time, so that timing does not reveal how much is right.
-    pub fn is_of(&self, key: &str) -> bool {
+    pub fn matches(&self, key: &str) -> bool {
         self.0.ct_eq(&Self::of(key).0).into()
     }
 
@@ -38,7 +38,7 @@ impl Hash {
 }
 
 /// A key that nobody has yet: its id, and its text.
-pub fn make() -> Result<(String, String), getrandom::Error> {
+pub fn generate_key() -> Result<(String, String), getrandom::Error> {
     let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
     getrandom::fill(&mut id)?;
     getrandom::fill(&mut secret)?;
@@ -48,7 +48,7 @@ pub fn make() -> Result<(String, String), getrandom::Error> {
 }
 
 /// The text of a ticket that nobody has yet.
-pub fn ticket() -> Result<String, getrandom::Error> {
+pub fn generate_ticket() -> Result<String, getrandom::Error> {
     let mut secret = [0; SECRET_BYTES];
     getrandom::fill(&mut secret)?;
     Ok(BASE32_NOPAD.encode(&secret).to_lowercase())
@@ -60,12 +60,12 @@ pub fn is_ticket(text: &str) -> bool {
 }
 
 /// The id in the text of a key.
-pub fn id(key: &str) -> Option<&str> {
+pub fn key_id(key: &str) -> Option<&str> {
     let (id, _) = key.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
-    (key.len() <= MAX_BYTES && is_id(id)).then_some(id)
+    (key.len() <= MAX_BYTES && is_key_id(id)).then_some(id)
 }
 
-pub fn is_id(text: &str) -> bool {
+pub fn is_key_id(text: &str) -> bool {
     is_base32(text, ID_BYTES)
 }
 
@@ -80,20 +80,20 @@ mod tests {
 
     #[test]
     fn a_key_is_known_by_its_hash_alone() {
-        let (id, key) = make().unwrap();
-        assert_eq!(super::id(&key), Some(id.as_str()));
+        let (id, key) = generate_key().unwrap();
+        assert_eq!(key_id(&key), Some(id.as_str()));
         assert_eq!(key.len(), "kairo_".len() + 16 + 1 + 52);
-        let kept = Hash::from_hex(&Hash::of(&key).to_hex()).unwrap();
-        assert!(kept.is_of(&key) && !kept.is_of(&format!("{key}a")) && !kept.is_of(""));
-        assert_ne!(make().unwrap().1, key);
+        let kept = SecretHash::from_hex(&SecretHash::of(&key).to_hex()).unwrap();
+        assert!(kept.matches(&key) && !kept.matches(&format!("{key}a")) && !kept.matches(""));
+        assert_ne!(generate_key().unwrap().1, key);
         // The published digest of "abc".
-        assert!(Hash::of("abc").to_hex().starts_with("ba7816bf8f01cfea"));
+        assert!(SecretHash::of("abc").to_hex().starts_with("ba7816bf8f01cfea"));
     }
 
     #[test]
     fn what_is_no_key_has_no_id() {
         let id16 = "a".repeat(16);
-        assert_eq!(id(&format!("kairo_{id16}_x")), Some(id16.as_str()));
+        assert_eq!(key_id(&format!("kairo_{id16}_x")), Some(id16.as_str()));
         let long = format!("kairo_{id16}_{}", "x".repeat(10_000));
         for text in [
             "",
@@ -105,10 +105,10 @@ mod tests {
             "kairo_aaaa.aaaa>aaaaaa_x",
             &long,
         ] {
-            assert_eq!(id(text), None, "{text:.40}");
+            assert_eq!(key_id(text), None, "{text:.40}");
         }
         for text in ["", "00", "zz"] {
-            assert!(Hash::from_hex(text).is_none());
+            assert!(SecretHash::from_hex(text).is_none());
         }
     }
 }

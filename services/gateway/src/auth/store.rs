@@ -17,18 +17,20 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{
         Bus, BusError,
-        kv::{OPERATION, subject_of},
-        port::Tail,
+        kv::{OPERATION, bucket_subject},
+        port::StreamTail,
     },
     copies::COPY_OF,
-    record::Raw,
-    signing::{Content, Signatures},
+    record::RawMessage,
+    signing::{EntrySigner, SignedContent},
     subjects::KEYS_BUCKET,
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Caller, Held, Key, Rights, oidc::Oidc, secret, secret::Hash, tickets::StandsFor};
+use super::{
+    ActiveKey, ApiKey, Caller, Rights, oidc::TrustedIssuers, secret, secret::SecretHash, tickets::TicketIdentity,
+};
 use crate::{config::GatewayConfig, problem::Problem};
 
 /// Keys there may be at once.
@@ -41,31 +43,31 @@ const LOADED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A key as stored in the bucket, with the hash of its text.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredKey {
     #[serde(flatten)]
-    key: Key,
+    key: ApiKey,
     /// SHA-256 of the key's text, in hexadecimal digits.
     hash: String,
 }
 
 /// Every key that was not revoked.
 #[derive(Clone)]
-pub struct Keys {
+pub struct KeyStore {
     bus: Bus,
-    known: Arc<RwLock<HashMap<String, Arc<Held>>>>,
+    known: Arc<RwLock<HashMap<String, Arc<ActiveKey>>>>,
     /// Of `gateway.admin_key`.
-    admin: Option<Hash>,
+    admin: Option<SecretHash>,
     required: bool,
     /// The rights of callers on this machine that bring no key.
     on_loopback: Arc<Rights>,
-    signatures: Signatures,
+    signatures: EntrySigner,
     /// Compared with when the key is unknown, so that this takes as long.
-    nobodys: Hash,
+    nobodys: SecretHash,
 }
 
 /// The content of a bucket entry.
-enum Entry {
-    Key(Hash, Box<Key>),
+enum KeyEntry {
+    Key(SecretHash, Box<ApiKey>),
     /// Revoked, or of a gateway of another version, which may say less than the entry before.
     Ended,
     /// Not signed with a key that is configured.
@@ -74,96 +76,98 @@ enum Entry {
     Damaged,
 }
 
-type Following = Box<dyn Tail>;
+type KeyTail = Box<dyn StreamTail>;
 
 /// The failure to read the bucket.
-type Error = Box<dyn std::error::Error + Send + Sync>;
+type FollowError = Box<dyn std::error::Error + Send + Sync>;
 
-impl Keys {
+impl KeyStore {
     /// Reads the bucket and follows it until shutdown.
     pub async fn open(
         bus: &Bus,
         config: &GatewayConfig,
-        signatures: &Signatures,
+        signatures: &EntrySigner,
         shutdown: CancellationToken,
     ) -> Result<Self, BusError> {
-        let admin = Some(config.admin_key.expose()).filter(|key| !key.is_empty()).map(Hash::of);
+        let admin = Some(config.admin_key.expose()).filter(|key| !key.is_empty()).map(SecretHash::of);
         let required = config.requires_key();
         let (bus, signatures) = (bus.clone(), signatures.clone());
         let scopes = config.loopback_scopes.clone();
         let on_loopback = Arc::new(Rights { scopes, agents: Vec::new(), user: None });
-        let (known, nobodys) = (Arc::default(), Hash::of(""));
+        let (known, nobodys) = (Arc::default(), SecretHash::of(""));
         let keys = Self { bus, known, admin, required, on_loopback, signatures, nobodys };
-        let following = keys.load().await.map_err(|source| BusError::Unavailable { doing: READING, source })?;
+        let following = keys.load_bucket().await.map_err(|source| BusError::Unavailable { doing: READING, source })?;
         if required && keys.admin.is_none() && keys.list().is_empty() && config.oidc.is_empty() {
             tracing::warn!("a key is required and there is none: set gateway.admin_key, and make keys with it");
         }
         let follower = keys.clone();
-        tokio::spawn(async move { shutdown.run_until_cancelled(follower.follow(following)).await });
+        tokio::spawn(async move { shutdown.run_until_cancelled(follower.follow_bucket(following)).await });
         Ok(keys)
     }
 
     /// Returns the caller who brings this key; none if the key is not in force, without revealing whether it ever was.
-    pub fn caller(&self, key: Option<&str>, now: Timestamp) -> Option<Caller> {
-        let Some(key) = key else { return (!self.required).then(|| self.anyone()) };
-        if self.admin.as_ref().is_some_and(|admin| admin.is_of(key)) {
+    pub fn authenticate_key(&self, key: Option<&str>, now: Timestamp) -> Option<Caller> {
+        let Some(key) = key else { return (!self.required).then(|| self.loopback_caller()) };
+        if self.admin.as_ref().is_some_and(|admin| admin.matches(key)) {
             return Some(Caller::Administrator);
         }
-        let held = secret::id(key).and_then(|id| self.read().get(id).cloned());
-        let matches = held.as_ref().map_or(&self.nobodys, |held| &held.hash).is_of(key);
+        let held = secret::key_id(key).and_then(|id| self.lock_known().get(id).cloned());
+        let matches = held.as_ref().map_or(&self.nobodys, |held| &held.hash).matches(key);
         held.filter(|held| matches && held.is_in_force(now)).map(Caller::Holder)
     }
 
     /// Somebody who brings no key.
-    pub fn anyone(&self) -> Caller {
-        Caller::Anyone(self.on_loopback.clone())
+    pub fn loopback_caller(&self) -> Caller {
+        Caller::Loopback(self.on_loopback.clone())
     }
 
     /// Returns the identity to store in a ticket issued to this caller.
-    pub fn stands_for(&self, caller: &Caller) -> StandsFor {
+    pub fn ticket_identity(&self, caller: &Caller) -> TicketIdentity {
         match caller {
-            Caller::Anyone(_) => StandsFor::Anyone,
-            Caller::Administrator => StandsFor::Administrator(self.fingerprint()),
-            Caller::Holder(held) => StandsFor::Key(held.key.key_id.clone()),
-            Caller::Bearer(token) => StandsFor::Bearer(token.as_ref().clone()),
+            Caller::Loopback(_) => TicketIdentity::Anyone,
+            Caller::Administrator => TicketIdentity::Administrator(self.admin_fingerprint()),
+            Caller::Holder(held) => TicketIdentity::Key(held.key.key_id.clone()),
+            Caller::Bearer(token) => TicketIdentity::Bearer(token.as_ref().clone()),
         }
     }
 
     /// Returns the caller a ticket stands for; none if the key or token behind it is no longer valid.
-    pub fn caller_for(&self, stands_for: &StandsFor, oidc: &Oidc, now: Timestamp) -> Option<Caller> {
+    pub fn caller_for(&self, stands_for: &TicketIdentity, oidc: &TrustedIssuers, now: Timestamp) -> Option<Caller> {
         match stands_for {
-            StandsFor::Anyone => (!self.required).then(|| self.anyone()),
-            StandsFor::Administrator(of) => {
-                (self.admin.is_some() && *of == self.fingerprint()).then_some(Caller::Administrator)
+            TicketIdentity::Anyone => (!self.required).then(|| self.loopback_caller()),
+            TicketIdentity::Administrator(of) => {
+                (self.admin.is_some() && *of == self.admin_fingerprint()).then_some(Caller::Administrator)
             }
-            StandsFor::Key(id) => self.read().get(id).filter(|held| held.is_in_force(now)).cloned().map(Caller::Holder),
-            StandsFor::Bearer(token) => oidc.again(token, now),
+            TicketIdentity::Key(id) => {
+                self.lock_known().get(id).filter(|held| held.is_in_force(now)).cloned().map(Caller::Holder)
+            }
+            TicketIdentity::Bearer(token) => oidc.renew_caller(token, now),
         }
     }
 
     /// Of the administrator's key: a ticket does not outlive it.
-    fn fingerprint(&self) -> String {
-        self.admin.as_ref().map(|admin| Hash::of(&admin.to_hex()).to_hex()).unwrap_or_default()
+    fn admin_fingerprint(&self) -> String {
+        self.admin.as_ref().map(|admin| SecretHash::of(&admin.to_hex()).to_hex()).unwrap_or_default()
     }
 
     /// Every key, the newest first.
-    pub fn list(&self) -> Vec<Key> {
-        let mut keys: Vec<Key> = self.read().values().map(|held| held.key.clone()).collect();
+    pub fn list(&self) -> Vec<ApiKey> {
+        let mut keys: Vec<ApiKey> = self.lock_known().values().map(|held| held.key.clone()).collect();
         keys.sort_by(|one, other| (other.created, &other.key_id).cmp(&(one.created, &one.key_id)));
         keys
     }
 
     /// Keeps a new key of which `text` is the secret.
-    pub async fn create(&self, key: Key, text: &str) -> Result<(), Problem> {
-        if self.read().len() >= MAX_KEYS {
+    pub async fn create(&self, key: ApiKey, text: &str) -> Result<(), Problem> {
+        if self.lock_known().len() >= MAX_KEYS {
             return Err(Problem::conflict(format!("there are {MAX_KEYS} keys; revoke some first")));
         }
-        let hash = Hash::of(text);
-        let stored = Stored { key: key.clone(), hash: hash.to_hex() };
-        let value = self.signatures.write(KEYS_BUCKET, &key.key_id, &stored);
+        let hash = SecretHash::of(text);
+        let stored = StoredKey { key: key.clone(), hash: hash.to_hex() };
+        let value = self.signatures.encode_entry(KEYS_BUCKET, &key.key_id, &stored);
         let value = value.map_err(|error| Problem::internal(&error))?;
         self.bus.update_value(KEYS_BUCKET, &key.key_id, value.into(), 0).await?;
-        self.put(key, hash);
+        self.remember_key(key, hash);
         Ok(())
     }
 
@@ -171,12 +175,12 @@ impl Keys {
     /// goes on under it ends. False when there is no such key.
     pub async fn revoke(&self, key_id: &str) -> Result<bool, BusError> {
         let mut is_there = false;
-        for raw in self.bus.revisions(KEYS_BUCKET, key_id).await? {
-            match self.entry(key_id, &raw) {
-                Entry::Key(..) | Entry::Unsigned => is_there = true,
-                Entry::Ended => is_there = false,
+        for raw in self.bus.read_revisions(KEYS_BUCKET, key_id).await? {
+            match self.read_entry(key_id, &raw) {
+                KeyEntry::Key(..) | KeyEntry::Unsigned => is_there = true,
+                KeyEntry::Ended => is_there = false,
                 // The bucket has to have room for what revokes the key.
-                Entry::Damaged => self.bus.erase_revision(KEYS_BUCKET, raw.sequence).await?,
+                KeyEntry::Damaged => self.bus.erase_revision(KEYS_BUCKET, raw.sequence).await?,
             }
         }
         if is_there {
@@ -186,15 +190,15 @@ impl Keys {
         Ok(is_there)
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<String, Arc<Held>>> {
+    fn lock_known(&self) -> std::sync::RwLockReadGuard<'_, HashMap<String, Arc<ActiveKey>>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, key: Key, hash: Hash) {
+    fn remember_key(&self, key: ApiKey, hash: SecretHash) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // Told twice of the same, what goes on under it goes on.
         if known.get(&key.key_id).is_none_or(|held| held.key != key) {
-            let held = Held { hash, revoked: CancellationToken::new(), key };
+            let held = ActiveKey { hash, revoked: CancellationToken::new(), key };
             if let Some(before) = known.insert(held.key.key_id.clone(), Arc::new(held)) {
                 before.revoked.cancel();
             }
@@ -209,32 +213,32 @@ impl Keys {
     }
 
     /// Reads the whole bucket. What the tail brings afterwards is what changes.
-    async fn load(&self) -> Result<Following, Error> {
+    async fn load_bucket(&self) -> Result<KeyTail, FollowError> {
         let mut tail = self.bus.tail_bucket(KEYS_BUCKET).await?;
         let mut there = HashSet::new();
         let reading = async {
             while tail.pending() > 0 {
-                for raw in tail.next().await? {
-                    there.extend(self.take(&raw).await);
+                for raw in tail.next_batch().await? {
+                    there.extend(self.apply_entry(&raw).await);
                 }
             }
-            Ok::<_, Error>(())
+            Ok::<_, FollowError>(())
         };
         tokio::time::timeout(LOADED_WITHIN, reading).await??;
-        let gone: Vec<String> = self.read().keys().filter(|key_id| !there.contains(*key_id)).cloned().collect();
+        let gone: Vec<String> = self.lock_known().keys().filter(|key_id| !there.contains(*key_id)).cloned().collect();
         gone.iter().for_each(|key_id| self.forget(key_id));
         Ok(tail)
     }
 
-    async fn follow(self, tail: Following) {
+    async fn follow_bucket(self, tail: KeyTail) {
         let mut tail = Some(tail);
         loop {
             match tail.take() {
                 Some(tail) => {
-                    let Err(error) = self.follow_on(tail).await;
+                    let Err(error) = self.follow_tail(tail).await;
                     tracing::warn!(%error, "API keys are not followed");
                 }
-                None => match self.load().await {
+                None => match self.load_bucket().await {
                     Ok(again) => {
                         tail = Some(again);
                         continue;
@@ -246,30 +250,30 @@ impl Keys {
         }
     }
 
-    async fn follow_on(&self, mut tail: Following) -> Result<Infallible, Error> {
+    async fn follow_tail(&self, mut tail: KeyTail) -> Result<Infallible, FollowError> {
         loop {
-            for raw in tail.next().await? {
-                self.take(&raw).await;
+            for raw in tail.next_batch().await? {
+                self.apply_entry(&raw).await;
             }
         }
     }
 
     /// Takes in an entry; the id of its key, if it is one.
-    async fn take(&self, raw: &Raw) -> Option<String> {
-        let key_id = raw.subject.strip_prefix(&subject_of(KEYS_BUCKET, ""))?;
-        match self.entry(key_id, raw) {
-            Entry::Key(hash, key) => {
-                self.put(*key, hash);
+    async fn apply_entry(&self, raw: &RawMessage) -> Option<String> {
+        let key_id = raw.subject.strip_prefix(&bucket_subject(KEYS_BUCKET, ""))?;
+        match self.read_entry(key_id, raw) {
+            KeyEntry::Key(hash, key) => {
+                self.remember_key(*key, hash);
                 return Some(key_id.to_owned());
             }
-            Entry::Ended => self.forget(key_id),
-            Entry::Unsigned => {
+            KeyEntry::Ended => self.forget(key_id),
+            KeyEntry::Unsigned => {
                 tracing::warn!(
                     key_id,
                     "an API key is not signed with signing.key and is refused: make another with `kairo keys create`"
                 );
             }
-            Entry::Damaged => {
+            KeyEntry::Damaged => {
                 tracing::warn!(key_id, "removing what no gateway has written among the API keys");
                 if let Err(error) = self.bus.erase_revision(KEYS_BUCKET, raw.sequence).await {
                     tracing::warn!(key_id, %error, "it stays there for now, and counts for nothing");
@@ -279,21 +283,21 @@ impl Keys {
         None
     }
 
-    fn entry(&self, key_id: &str, raw: &Raw) -> Entry {
+    fn read_entry(&self, key_id: &str, raw: &RawMessage) -> KeyEntry {
         if raw.header(COPY_OF).is_some() {
-            return Entry::Damaged;
+            return KeyEntry::Damaged;
         }
         if raw.header(OPERATION).is_some() {
-            return Entry::Ended;
+            return KeyEntry::Ended;
         }
-        match self.signatures.read::<Stored>(KEYS_BUCKET, key_id, &raw.payload) {
-            Content::Written(stored) if stored.key.key_id == key_id => match Hash::from_hex(&stored.hash) {
-                Some(hash) => Entry::Key(hash, Box::new(stored.key)),
-                None => Entry::Ended,
+        match self.signatures.decode_entry::<StoredKey>(KEYS_BUCKET, key_id, &raw.payload) {
+            SignedContent::Written(stored) if stored.key.key_id == key_id => match SecretHash::from_hex(&stored.hash) {
+                Some(hash) => KeyEntry::Key(hash, Box::new(stored.key)),
+                None => KeyEntry::Ended,
             },
-            Content::Written(_) | Content::Unknown => Entry::Ended,
-            Content::Unsigned => Entry::Unsigned,
-            Content::Damaged => Entry::Damaged,
+            SignedContent::Written(_) | SignedContent::Unknown => KeyEntry::Ended,
+            SignedContent::Unsigned => KeyEntry::Unsigned,
+            SignedContent::Damaged => KeyEntry::Damaged,
         }
     }
 }

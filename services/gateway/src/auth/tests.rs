@@ -2,7 +2,7 @@ use super::*;
 
 /// Returns a caller with a key of these scopes and limits.
 pub fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
-    let key = Key {
+    let key = ApiKey {
         caps: None,
         key_id: "a".repeat(16),
         name: "test".to_owned(),
@@ -14,7 +14,7 @@ pub fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
         created: Timestamp::UNIX_EPOCH,
         expires_at: None,
     };
-    Caller::Holder(Arc::new(Held { key, hash: Hash::of("x"), revoked: CancellationToken::new() }))
+    Caller::Holder(Arc::new(ActiveKey { key, hash: SecretHash::of("x"), revoked: CancellationToken::new() }))
 }
 
 #[test]
@@ -26,20 +26,21 @@ fn admin_is_everything_and_the_others_are_what_they_say() {
         (&[Scope::Admin], [true, true, true]),
         (&[], [false, false, false]),
     ] {
-        assert_eq!(Scope::ALL.map(|scope| holder(scopes, &[], None).may(scope)), allowed, "{scopes:?}");
+        assert_eq!(Scope::ALL.map(|scope| holder(scopes, &[], None).has_scope(scope)), allowed, "{scopes:?}");
     }
-    assert!(Scope::ALL.iter().all(|scope| Caller::Administrator.may(*scope)));
+    assert!(Scope::ALL.iter().all(|scope| Caller::Administrator.has_scope(*scope)));
     assert_eq!(Scope::ALL.map(|scope| Scope::parse(scope.name())), Scope::ALL.map(Some));
     assert_eq!(Scope::parse("all"), None);
 }
 
 #[test]
 fn who_brings_no_key_consents_only_where_they_may_do_everything() {
-    let anyone =
-        |scopes: &[Scope]| Caller::Anyone(Arc::new(Rights { scopes: scopes.to_vec(), agents: Vec::new(), user: None }));
+    let anyone = |scopes: &[Scope]| {
+        Caller::Loopback(Arc::new(Rights { scopes: scopes.to_vec(), agents: Vec::new(), user: None }))
+    };
     let program = anyone(&[Scope::Read, Scope::Write]);
-    assert!(program.require(Scope::Write).is_ok() && program.require_key(Scope::Write).is_err());
-    assert!(program.require(Scope::Admin).unwrap_err().detail.contains("kairo dev"));
+    assert!(program.require_scope(Scope::Write).is_ok() && program.require_key(Scope::Write).is_err());
+    assert!(program.require_scope(Scope::Admin).unwrap_err().detail.contains("kairo dev"));
     assert!(anyone(&[Scope::Admin]).require_key(Scope::Write).is_ok());
     assert!(holder(&[Scope::Write], &[], None).require_key(Scope::Write).is_ok());
     assert!(holder(&[Scope::Read], &[], None).require_key(Scope::Write).is_err());
@@ -50,27 +51,31 @@ fn who_brings_no_key_consents_only_where_they_may_do_everything() {
 fn a_limited_key_names_its_own() {
     let limited = holder(&[Scope::Admin], &["bob", "eve"], Some("ann"));
     for agent in [Some("bob"), Some("eve")] {
-        assert!(limited.act_on_agent(agent).is_ok());
+        assert!(limited.require_agent(agent).is_ok());
     }
     for agent in [Some("default"), Some("bo"), Some(""), None] {
-        let problem = limited.act_on_agent(agent).unwrap_err();
+        let problem = limited.require_agent(agent).unwrap_err();
         assert_eq!((problem.status.as_u16(), problem.errors[0].field.as_str()), (403, "agent"));
     }
-    assert!(limited.act_as_user(Some("ann")).is_ok());
-    assert_eq!(limited.act_as_user(None).unwrap_err().errors[0].field, "user");
-    assert!(limited.sees("bob", Some("ann")));
-    assert!(!limited.sees("bob", Some("joe")) && !limited.sees("bob", None) && !limited.sees("x", Some("ann")));
+    assert!(limited.require_user(Some("ann")).is_ok());
+    assert_eq!(limited.require_user(None).unwrap_err().errors[0].field, "user");
+    assert!(limited.can_see("bob", Some("ann")));
+    assert!(
+        !limited.can_see("bob", Some("joe")) && !limited.can_see("bob", None) && !limited.can_see("x", Some("ann"))
+    );
     let free = holder(&[Scope::Read], &[], None);
-    assert!(free.sees("any", None) && free.act_on_agent(None).is_ok());
+    assert!(free.can_see("any", None) && free.require_agent(None).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_goes_on_ends_with_the_key() {
     let caller = holder(&[Scope::Read], &[], None);
     let Caller::Holder(held) = &caller else { unreachable!() };
-    assert!(tokio::time::timeout(Duration::from_secs(3_600), caller.ended()).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_secs(3_600), caller.wait_for_expiry()).await.is_err());
     held.revoked.cancel();
-    caller.ended().await;
-    let key = Key { expires_at: Some(Timestamp::UNIX_EPOCH), ..held.key.clone() };
-    Caller::Holder(Arc::new(Held { key, hash: Hash::of("x"), revoked: CancellationToken::new() })).ended().await;
+    caller.wait_for_expiry().await;
+    let key = ApiKey { expires_at: Some(Timestamp::UNIX_EPOCH), ..held.key.clone() };
+    Caller::Holder(Arc::new(ActiveKey { key, hash: SecretHash::of("x"), revoked: CancellationToken::new() }))
+        .wait_for_expiry()
+        .await;
 }

@@ -15,15 +15,15 @@ use async_nats::jetstream::{context::PublishErrorKind, message::PublishMessage};
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError},
-    signing::{Content, Signatures},
+    signing::{EntrySigner, SignedContent},
     subjects::TICKETS_BUCKET,
 };
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::{
-    oidc::claims::Token,
-    secret::{self, Hash},
+    oidc::claims::BearerToken,
+    secret::{self, SecretHash},
 };
 use crate::{config::GatewayConfig, problem::Problem};
 
@@ -35,48 +35,48 @@ const TRIES: usize = 4;
 /// The identity behind a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StandsFor {
+pub enum TicketIdentity {
     Anyone,
     /// The holder of the administrator's key with this fingerprint.
     Administrator(String),
     /// The holder of the key with this id.
     Key(String),
     /// The bearer of this token, until it expires.
-    Bearer(Token),
+    Bearer(BearerToken),
 }
 
 /// The purpose a ticket is presented for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum TicketUse {
     /// One connection, and no other afterwards.
     Once,
     /// An event stream: a digest of its URL without the ticket, and whether it comes back with a `Last-Event-ID`.
     Stream { url: String, comes_back: bool },
 }
 
-impl Use {
-    pub fn stream(path: &str, query: Option<&str>, comes_back: bool) -> Self {
-        Self::Stream { url: Hash::of(&format!("{path}?{}", query.unwrap_or_default())).to_hex(), comes_back }
+impl TicketUse {
+    pub fn for_stream(path: &str, query: Option<&str>, comes_back: bool) -> Self {
+        Self::Stream { url: SecretHash::of(&format!("{path}?{}", query.unwrap_or_default())).to_hex(), comes_back }
     }
 }
 
 /// A ticket as stored in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Stored {
-    stands_for: StandsFor,
+struct StoredTicket {
+    stands_for: TicketIdentity,
     expires_at: Timestamp,
     /// The stream it was used for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stream: Option<String>,
 }
 
-impl Stored {
+impl StoredTicket {
     /// Returns true if the ticket has not expired and may be used for this. Once used, it is good only for its own
     /// stream to reconnect.
-    fn is_good_for(&self, used: &Use, now: Timestamp) -> bool {
+    fn is_good_for(&self, used: &TicketUse, now: Timestamp) -> bool {
         let is_for_it = match (&self.stream, used) {
             (None, _) => true,
-            (Some(before), Use::Stream { url, comes_back: true }) => before == url,
+            (Some(before), TicketUse::Stream { url, comes_back: true }) => before == url,
             (Some(_), _) => false,
         };
         now < self.expires_at && is_for_it
@@ -85,52 +85,57 @@ impl Stored {
 
 /// Makes tickets, and takes them.
 #[derive(Clone)]
-pub struct Tickets {
+pub struct TicketStore {
     bus: Bus,
-    signatures: Signatures,
+    signatures: EntrySigner,
     lifetime: Duration,
     reconnect: Duration,
 }
 
 /// A ticket that was taken.
-pub struct Taken {
-    pub stands_for: StandsFor,
+pub struct RedeemedTicket {
+    pub stands_for: TicketIdentity,
     /// The hold that keeps the ticket good, if it was taken for a stream.
-    pub stay: Option<Stay>,
+    pub stay: Option<TicketHold>,
 }
 
 /// A stream's hold on its ticket.
 #[derive(Clone)]
-pub struct Stay {
-    tickets: Tickets,
+pub struct TicketHold {
+    tickets: TicketStore,
     hash: String,
     revision: u64,
-    stored: Stored,
+    stored: StoredTicket,
 }
 
-impl Tickets {
-    pub fn new(bus: &Bus, config: &GatewayConfig, signatures: &Signatures) -> Self {
+impl TicketStore {
+    pub fn new(bus: &Bus, config: &GatewayConfig, signatures: &EntrySigner) -> Self {
         let [lifetime, reconnect] = [config.ticket_ttl_ms, config.ticket_reconnect_ms].map(Duration::from_millis);
         Self { bus: bus.clone(), signatures: signatures.clone(), lifetime, reconnect }
     }
 
     /// Makes one: its text, and when it is no longer good.
-    pub async fn issue(&self, stands_for: StandsFor) -> Result<(String, Timestamp), Problem> {
-        let ticket = secret::ticket().map_err(|error| Problem::internal(&error))?;
+    pub async fn issue(&self, stands_for: TicketIdentity) -> Result<(String, Timestamp), Problem> {
+        let ticket = secret::generate_ticket().map_err(|error| Problem::internal(&error))?;
         let expires_at = Timestamp::now() + self.lifetime;
-        let stored = Stored { stands_for, expires_at, stream: None };
-        self.write(&Hash::of(&ticket).to_hex(), Some(&stored), 0, self.lifetime).await?;
+        let stored = StoredTicket { stands_for, expires_at, stream: None };
+        self.write_ticket(&SecretHash::of(&ticket).to_hex(), Some(&stored), 0, self.lifetime).await?;
         Ok((ticket, expires_at))
     }
 
     /// Takes a ticket; none when it is not good for this, of which the reason is not told.
-    pub async fn take(&self, ticket: &str, used: &Use, now: Timestamp) -> Result<Option<Taken>, BusError> {
+    pub async fn redeem(
+        &self,
+        ticket: &str,
+        used: &TicketUse,
+        now: Timestamp,
+    ) -> Result<Option<RedeemedTicket>, BusError> {
         if !secret::is_ticket(ticket) {
             return Ok(None);
         }
-        let hash = Hash::of(ticket).to_hex();
+        let hash = SecretHash::of(ticket).to_hex();
         for _ in 0..TRIES {
-            match self.try_to_take(&hash, used, now).await {
+            match self.try_redeem(&hash, used, now).await {
                 // Somebody else was quicker: another use, or only the connection before that said that it is there.
                 Err(BusError::Conflict { .. }) => {}
                 taken => return taken,
@@ -139,49 +144,60 @@ impl Tickets {
         Ok(None)
     }
 
-    async fn try_to_take(&self, hash: &str, used: &Use, now: Timestamp) -> Result<Option<Taken>, BusError> {
-        let Some((revision, stored)) = self.read(hash).await? else { return Ok(None) };
+    async fn try_redeem(
+        &self,
+        hash: &str,
+        used: &TicketUse,
+        now: Timestamp,
+    ) -> Result<Option<RedeemedTicket>, BusError> {
+        let Some((revision, stored)) = self.read_ticket(hash).await? else { return Ok(None) };
         if !stored.is_good_for(used, now) {
             return Ok(None);
         }
         let stands_for = stored.stands_for.clone();
         let stay = match used {
-            Use::Once => {
-                self.write(hash, None, revision, self.lifetime).await?;
+            TicketUse::Once => {
+                self.write_ticket(hash, None, revision, self.lifetime).await?;
                 None
             }
-            Use::Stream { url, .. } => {
-                let stay = Stay { tickets: self.clone(), hash: hash.to_owned(), revision, stored };
-                Some(stay.renewed(Some(url.clone()), now).await?)
+            TicketUse::Stream { url, .. } => {
+                let stay = TicketHold { tickets: self.clone(), hash: hash.to_owned(), revision, stored };
+                Some(stay.renew(Some(url.clone()), now).await?)
             }
         };
-        Ok(Some(Taken { stands_for, stay }))
+        Ok(Some(RedeemedTicket { stands_for, stay }))
     }
 
     /// As the stream's leader has it: a replica may not have heard of it yet.
-    async fn read(&self, hash: &str) -> Result<Option<(u64, Stored)>, BusError> {
-        let (revision, entry) = self.bus.value_to_replace(TICKETS_BUCKET, hash).await?;
+    async fn read_ticket(&self, hash: &str) -> Result<Option<(u64, StoredTicket)>, BusError> {
+        let (revision, entry) = self.bus.read_value_with_revision(TICKETS_BUCKET, hash).await?;
         // One that was used up says nothing, and neither does one that no gateway has made.
-        let stored = entry.map(|entry| self.signatures.read(TICKETS_BUCKET, hash, &entry.value));
+        let stored = entry.map(|entry| self.signatures.decode_entry(TICKETS_BUCKET, hash, &entry.value));
         Ok(match stored {
-            Some(Content::Written(stored)) => Some((revision, stored)),
+            Some(SignedContent::Written(stored)) => Some((revision, stored)),
             _ => None,
         })
     }
 
     /// Writes it, or deletes it, if nobody did since this revision. What nobody looks at any more the server forgets.
-    async fn write(&self, hash: &str, stored: Option<&Stored>, after: u64, kept: Duration) -> Result<u64, BusError> {
+    async fn write_ticket(
+        &self,
+        hash: &str,
+        stored: Option<&StoredTicket>,
+        after: u64,
+        kept: Duration,
+    ) -> Result<u64, BusError> {
         // Whole seconds, and not forgotten before it says so itself.
         let mut message =
             PublishMessage::build().expected_last_subject_sequence(after).ttl(Duration::from_secs(kept.as_secs() + 2));
         message = match stored {
             Some(stored) => {
-                message.payload(self.signatures.write(TICKETS_BUCKET, hash, stored).unwrap_or_default().into())
+                message.payload(self.signatures.encode_entry(TICKETS_BUCKET, hash, stored).unwrap_or_default().into())
             }
             None => message.header("KV-Operation", "DEL"),
         };
         let jetstream = &self.bus.nats()?.jetstream;
-        let sent = async { jetstream.send_publish(subject(hash), message).await?.await };
+        let sent = async { jetstream.send_publish(ticket_subject(hash), message).await?.await };
         sent.await.map(|written| written.sequence).map_err(|error| match error.kind() {
             PublishErrorKind::WrongLastSequence => BusError::Conflict { expected: after },
             _ => BusError::Unavailable { doing: "keeping a ticket", source: error.into() },
@@ -189,21 +205,21 @@ impl Tickets {
     }
 }
 
-impl Stay {
-    async fn renewed(mut self, stream: Option<String>, now: Timestamp) -> Result<Self, BusError> {
+impl TicketHold {
+    async fn renew(mut self, stream: Option<String>, now: Timestamp) -> Result<Self, BusError> {
         let reconnect = self.tickets.reconnect;
-        let stored = Stored { expires_at: now + reconnect, stream, ..self.stored };
-        self.revision = self.tickets.write(&self.hash, Some(&stored), self.revision, reconnect).await?;
+        let stored = StoredTicket { expires_at: now + reconnect, stream, ..self.stored };
+        self.revision = self.tickets.write_ticket(&self.hash, Some(&stored), self.revision, reconnect).await?;
         self.stored = stored;
         Ok(self)
     }
 
     /// Keeps the ticket good for the stream that was opened with it. Ends when another has taken the stream over.
-    pub async fn keep(mut self) {
+    pub async fn keep_renewing(mut self) {
         loop {
             sleep(self.tickets.reconnect / SIGNS_OF_LIFE).await;
             let stream = self.stored.stream.clone();
-            match self.clone().renewed(stream, Timestamp::now()).await {
+            match self.clone().renew(stream, Timestamp::now()).await {
                 Ok(renewed) => self = renewed,
                 Err(BusError::Conflict { .. }) => return,
                 Err(error) => tracing::debug!(%error, "a ticket could not be renewed, trying again"),
@@ -212,7 +228,7 @@ impl Stay {
     }
 }
 
-fn subject(hash: &str) -> String {
+fn ticket_subject(hash: &str) -> String {
     format!("$KV.{TICKETS_BUCKET}.{hash}")
 }
 
@@ -223,21 +239,22 @@ mod tests {
     #[test]
     fn a_ticket_is_good_for_one_use_and_for_coming_back_to_the_same_stream() {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
-        let stream = |query: &str, comes_back| Use::stream("/v1/events/stream", Some(query), comes_back);
-        let of = |used: Option<&Use>| Stored {
-            stands_for: StandsFor::Anyone,
+        let stream = |query: &str, comes_back| TicketUse::for_stream("/v1/events/stream", Some(query), comes_back);
+        let of = |used: Option<&TicketUse>| StoredTicket {
+            stands_for: TicketIdentity::Anyone,
             expires_at: now + Duration::from_secs(30),
-            stream: used.and_then(|used| if let Use::Stream { url, .. } = used { Some(url.clone()) } else { None }),
+            stream: used
+                .and_then(|used| if let TicketUse::Stream { url, .. } = used { Some(url.clone()) } else { None }),
         };
         let fresh = of(None);
-        for used in [Use::Once, stream("agent=a", false), stream("agent=a", true)] {
+        for used in [TicketUse::Once, stream("agent=a", false), stream("agent=a", true)] {
             assert!(fresh.is_good_for(&used, now), "{used:?}");
             assert!(!fresh.is_good_for(&used, fresh.expires_at), "{used:?}");
         }
         let used = of(Some(&stream("agent=a", false)));
         assert!(used.is_good_for(&stream("agent=a", true), now));
         assert!(!used.is_good_for(&stream("agent=a", true), used.expires_at));
-        for other in [Use::Once, stream("agent=a", false), stream("agent=b", true), stream("", true)] {
+        for other in [TicketUse::Once, stream("agent=a", false), stream("agent=b", true), stream("", true)] {
             assert!(!used.is_good_for(&other, now), "{other:?}");
         }
     }

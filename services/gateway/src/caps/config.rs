@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kairo_core::{
     config::{Mistake, check},
-    prices::{Amount, Price, Prices},
+    prices::{ModelPrice, ModelPrices, MoneyAmount},
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,10 +37,10 @@ pub struct Caps {
     pub tokens_in_total: u64,
     /// Money in a day of UTC, in units of `gateway.currency`, with at most 6 decimal places. Default any amount.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_per_day: Option<Amount>,
+    pub cost_per_day: Option<MoneyAmount>,
     /// Money for good. Default any amount.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_in_total: Option<Amount>,
+    pub cost_in_total: Option<MoneyAmount>,
 }
 
 // As serde wants it.
@@ -50,17 +50,17 @@ fn is_none(number: &u64) -> bool {
 }
 
 impl Caps {
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns true if there is a cap in money.
-    pub fn bounds_money(&self) -> bool {
+    pub fn limits_cost(&self) -> bool {
         self.cost_per_day.is_some() || self.cost_in_total.is_some()
     }
 
     /// Returns true if there is a cap on the total, beside those per day.
-    pub fn bounds_the_total(&self) -> bool {
+    pub fn limits_total(&self) -> bool {
         self.tokens_in_total > 0 || self.cost_in_total.is_some()
     }
 }
@@ -74,11 +74,11 @@ impl Default for CapsConfig {
 
 impl CapsConfig {
     /// Adds what is wrong, with keys from `caps` on. Money cannot be counted where nothing has a price.
-    pub fn check(&self, found: &mut Vec<Mistake>, prices: &Prices, fallback: Option<Price>) {
+    pub fn check(&self, found: &mut Vec<Mistake>, prices: &ModelPrices, fallback: Option<ModelPrice>) {
         let named = self.users.iter().map(|(user, caps)| (format!("caps.users.{user}"), caps));
         let all = [("caps.user".to_owned(), &self.user), ("caps.installation".to_owned(), &self.installation)];
         for (key, caps) in all.into_iter().chain(named) {
-            if caps.bounds_money() && prices.is_empty() && fallback.is_none() {
+            if caps.limits_cost() && prices.is_empty() && fallback.is_none() {
                 let problem = "money cannot be counted: no model has a price";
                 found.push(Mistake::new(key, problem, "set gateway.prices or gateway.fallback_price"));
             }
@@ -90,7 +90,7 @@ impl CapsConfig {
         check(found, "caps.max_age_ms", self.max_age_ms, 1..=600_000, "milliseconds");
     }
 
-    pub fn of_user(&self, user: &str) -> &Caps {
+    pub fn for_user(&self, user: &str) -> &Caps {
         self.users.get(user).unwrap_or(&self.user)
     }
 }

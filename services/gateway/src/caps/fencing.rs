@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kairo_core::bus::{congestion::LIFETIME, fence};
 use tokio::time::MissedTickBehavior;
 
-use super::Owner;
+use super::CapHolder;
 use crate::state::Gateway;
 
 /// Interval at which the cap is checked and announced: several times within the lifetime of an announcement.
@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(LIFETIME.as_secs() / 6);
 /// Looks until the gateway stops, where the installation has a cap.
 pub async fn run(gateway: Gateway) {
     let caps = gateway.config.caps.installation.clone();
-    if caps.is_nothing() {
+    if caps.is_unlimited() {
         return;
     }
     let mut looks = tokio::time::interval(EVERY);
@@ -23,8 +23,8 @@ pub async fn run(gateway: Gateway) {
     let mut is_reached = false;
     while gateway.shutdown.run_until_cancelled(looks.tick()).await.is_some() {
         let now = Timestamp::now();
-        let reached = match gateway.spending.of(&gateway, &Owner::Installation, &caps, now).await {
-            Ok(spent) => caps.reached(&Owner::Installation, &spent, now),
+        let reached = match gateway.spending.spending_of(&gateway, &CapHolder::Installation, &caps, now).await {
+            Ok(spent) => caps.first_reached(&CapHolder::Installation, &spent, now),
             Err(problem) => {
                 tracing::warn!(problem.detail, "what the installation has spent is not known");
                 continue;

@@ -15,10 +15,10 @@ use tokio::{
 
 /// The activity of a connection so far.
 #[derive(Debug)]
-pub struct Activity(Mutex<Seen>);
+pub struct ConnectionActivity(Mutex<ActivityState>);
 
 #[derive(Debug)]
-struct Seen {
+struct ActivityState {
     /// True once the first request has begun.
     begun: bool,
     /// Requests that are being dealt with: their answers have not begun.
@@ -29,38 +29,38 @@ struct Seen {
     last: Instant,
 }
 
-impl Default for Activity {
+impl Default for ConnectionActivity {
     fn default() -> Self {
         let now = Instant::now();
-        Self(Mutex::new(Seen { begun: false, dealt_with: 0, came: now, last: now }))
+        Self(Mutex::new(ActivityState { begun: false, dealt_with: 0, came: now, last: now }))
     }
 }
 
 /// A request is being dealt with until it is dropped.
-pub struct DealtWith(Arc<Activity>);
+pub struct ActiveRequest(Arc<ConnectionActivity>);
 
-impl Activity {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+impl ConnectionActivity {
+    fn lock_state(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn begin(self: &Arc<Self>) -> DealtWith {
-        let mut seen = self.seen();
+    pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
+        let mut seen = self.lock_state();
         seen.begun = true;
         seen.dealt_with += 1;
-        DealtWith(self.clone())
+        ActiveRequest(self.clone())
     }
 
     /// Waits until nothing has gone on for that long: `first` before the first request, `idle` afterwards.
-    pub async fn silence(&self, first: Duration, idle: Duration) {
-        while let Some(at) = self.silent_at(first, idle) {
+    pub async fn wait_for_silence(&self, first: Duration, idle: Duration) {
+        while let Some(at) = self.silence_deadline(first, idle) {
             sleep_until(at).await;
         }
     }
 
     /// When it will have been silent for long enough, as things stand; none when it has been.
-    fn silent_at(&self, first: Duration, idle: Duration) -> Option<Instant> {
-        let seen = self.seen();
+    fn silence_deadline(&self, first: Duration, idle: Duration) -> Option<Instant> {
+        let seen = self.lock_state();
         let now = Instant::now();
         let at = match (seen.dealt_with, seen.begun) {
             (0, false) => seen.came + first,
@@ -72,42 +72,42 @@ impl Activity {
     }
 }
 
-impl Drop for DealtWith {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let mut seen = self.0.seen();
+        let mut seen = self.0.lock_state();
         seen.dealt_with -= 1;
         seen.last = Instant::now();
     }
 }
 
 /// A connection of which it is noted when its client took something.
-pub struct Watched<S> {
+pub struct MonitoredStream<S> {
     stream: S,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
-impl<S> Watched<S> {
-    pub fn new(stream: S, activity: Arc<Activity>) -> Self {
+impl<S> MonitoredStream<S> {
+    pub fn new(stream: S, activity: Arc<ConnectionActivity>) -> Self {
         Self { stream, activity }
     }
 
-    fn note(&self, written: &Poll<io::Result<usize>>) {
+    fn record_write(&self, written: &Poll<io::Result<usize>>) {
         if matches!(written, Poll::Ready(Ok(1..))) {
-            self.activity.seen().last = Instant::now();
+            self.activity.lock_state().last = Instant::now();
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note(&written);
+        self.record_write(&written);
         written
     }
 
@@ -117,7 +117,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.note(&written);
+        self.record_write(&written);
         written
     }
 
@@ -143,17 +143,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_is_counted_from_what_went_on_last() {
-        let (activity, began) = (Arc::new(Activity::default()), Instant::now());
-        activity.silence(FIRST, IDLE).await;
+        let (activity, began) = (Arc::new(ConnectionActivity::default()), Instant::now());
+        activity.wait_for_silence(FIRST, IDLE).await;
         assert_eq!(began.elapsed(), FIRST);
 
-        let (activity, began) = (Arc::new(Activity::default()), Instant::now());
-        let request = activity.begin();
+        let (activity, began) = (Arc::new(ConnectionActivity::default()), Instant::now());
+        let request = activity.begin_request();
         let dealing = async {
             tokio::time::sleep(10 * IDLE).await;
             drop(request);
         };
-        tokio::join!(activity.silence(FIRST, IDLE), dealing);
+        tokio::join!(activity.wait_for_silence(FIRST, IDLE), dealing);
         assert_eq!(began.elapsed(), 11 * IDLE);
     }
 
@@ -162,10 +162,10 @@ mod tests {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
         let (client, server) = tokio::io::duplex(64);
-        let activity = Arc::new(Activity::default());
-        let mut server = Watched::new(server, activity.clone());
+        let activity = Arc::new(ConnectionActivity::default());
+        let mut server = MonitoredStream::new(server, activity.clone());
         let (mut from_server, mut to_server) = tokio::io::split(client);
-        drop(activity.begin());
+        drop(activity.begin_request());
         let began = Instant::now();
         tokio::time::sleep(IDLE / 2).await;
         server.write_all(b"answer").await.unwrap();
@@ -173,7 +173,7 @@ mod tests {
         tokio::time::sleep(IDLE / 2).await;
         to_server.write_all(b"G").await.unwrap();
         server.read_exact(&mut [0; 1]).await.unwrap();
-        activity.silence(FIRST, IDLE).await;
+        activity.wait_for_silence(FIRST, IDLE).await;
         assert_eq!(began.elapsed(), IDLE / 2 + IDLE);
     }
 }

@@ -4,12 +4,12 @@
 use kairo_core::{bus::BusError, ids::Name};
 use kairo_proto::words::ForgettingStep;
 
-use super::at_each;
+use super::for_each_order;
 use crate::state::Gateway;
 
 /// Looks at every order, whenever it gets further, until the gateway stops.
 pub async fn run(gateway: Gateway) {
-    let all = at_each(&gateway.bus, async |user| match end(&gateway, &user).await {
+    let all = for_each_order(&gateway.bus, async |user| match end_forks(&gateway, &user).await {
         Ok(()) => true,
         Err(error) => {
             tracing::warn!(%user, %error, "it is not known yet whether forks are to end since a user is to be forgotten");
@@ -20,10 +20,10 @@ pub async fn run(gateway: Gateway) {
 }
 
 /// Ends them by the last order to forget this user.
-async fn end(gateway: &Gateway, user: &Name) -> Result<(), BusError> {
-    if let Some(kept) = gateway.orders.last(user).await? {
+async fn end_forks(gateway: &Gateway, user: &Name) -> Result<(), BusError> {
+    if let Some(kept) = gateway.orders.last_order(user).await? {
         let is_done = kept.order.step() == ForgettingStep::Done;
-        gateway.forks.forget(user, kept.order.given(), is_done);
+        gateway.forks.end_for_user(user, kept.order.given_at(), is_done);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kairo_core::prices::Amount;
+use kairo_core::prices::MoneyAmount;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
@@ -14,17 +14,17 @@ use crate::config::GatewayConfig;
 
 /// The limits of a fork; reaching `idle` or `bytes` ends it.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ForkLimits {
     pub idle: Duration,
     pub messages: u32,
     pub bytes: usize,
     pub model_calls: u32,
-    pub budget: Amount,
+    pub budget: MoneyAmount,
 }
 
 /// Amounts a fork has used, or may use at most.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Measures {
+pub struct ForkUsage {
     pub messages: u32,
     pub bytes: usize,
     pub model_calls: u64,
@@ -32,8 +32,8 @@ pub struct Measures {
     pub cost: Option<String>,
 }
 
-impl Limits {
-    pub fn of(config: &GatewayConfig) -> Self {
+impl ForkLimits {
+    pub fn from_config(config: &GatewayConfig) -> Self {
         Self {
             idle: Duration::from_millis(config.fork_idle_ms),
             messages: config.fork_messages,
@@ -44,44 +44,44 @@ impl Limits {
     }
 
     /// Returns the limit with its configuration key, for the message sent once it is reached; so do the next three.
-    pub fn idle_told(&self) -> String {
+    pub fn describe_idle(&self) -> String {
         format!("{} ms (gateway.fork_idle_ms)", self.idle.as_millis())
     }
 
-    pub fn messages_told(&self) -> String {
+    pub fn describe_messages(&self) -> String {
         format!("{} messages (gateway.fork_messages)", self.messages)
     }
 
-    pub fn bytes_told(&self) -> String {
+    pub fn describe_bytes(&self) -> String {
         format!("{} bytes (gateway.fork_bytes)", self.bytes)
     }
 
-    pub fn model_calls_told(&self) -> String {
+    pub fn describe_model_calls(&self) -> String {
         format!("{} calls of models (gateway.fork_model_calls)", self.model_calls)
     }
 }
 
 /// When somebody did something in a fork last.
 #[derive(Clone, Debug)]
-pub struct Spoken(Arc<Mutex<(Instant, Timestamp)>>);
+pub struct LastActivity(Arc<Mutex<(Instant, Timestamp)>>);
 
-impl Spoken {
+impl LastActivity {
     pub fn now() -> Self {
         Self(Arc::new(Mutex::new((Instant::now(), Timestamp::now()))))
     }
 
-    pub fn again(&self) {
-        *self.last() = (Instant::now(), Timestamp::now());
+    pub fn touch(&self) {
+        *self.lock_last() = (Instant::now(), Timestamp::now());
     }
 
-    pub fn at(&self) -> Timestamp {
-        self.last().1
+    pub fn time(&self) -> Timestamp {
+        self.lock_last().1
     }
 
     /// Waits until nobody has done anything for that long.
-    pub async fn idle_for(&self, long: Duration) {
+    pub async fn wait_for_idle(&self, long: Duration) {
         loop {
-            let deadline = self.last().0 + long;
+            let deadline = self.lock_last().0 + long;
             if deadline <= Instant::now() {
                 return;
             }
@@ -89,7 +89,7 @@ impl Spoken {
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, (Instant, Timestamp)> {
+    fn lock_last(&self) -> MutexGuard<'_, (Instant, Timestamp)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,12 +103,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_does_something_is_waited_for_again() {
-        let (spoken, long) = (Spoken::now(), Duration::from_secs(10));
+        let (spoken, long) = (LastActivity::now(), Duration::from_secs(10));
         advance(Duration::from_secs(9)).await;
-        spoken.again();
+        spoken.touch();
         advance(Duration::from_secs(9)).await;
-        assert_eq!(spoken.idle_for(long).now_or_never(), None);
+        assert_eq!(spoken.wait_for_idle(long).now_or_never(), None);
         advance(Duration::from_secs(1)).await;
-        assert_eq!(spoken.idle_for(long).now_or_never(), Some(()));
+        assert_eq!(spoken.wait_for_idle(long).now_or_never(), Some(()));
     }
 }

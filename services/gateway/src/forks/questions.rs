@@ -6,55 +6,55 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use kairo_fork::tools::{Asked, CallResult};
+use kairo_fork::tools::{CallAnswerer, CallResult};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::told::Telling;
+use super::fork_history::ForkHistory;
 
 /// Calls that may wait for an answer at once; more are locked.
 const QUESTIONS: usize = 16;
 
 #[derive(Clone)]
-pub struct Questions(Arc<Parts>);
+pub struct ForkQuestions(Arc<SharedQuestions>);
 
-struct Parts {
-    telling: Telling,
-    waiting: Mutex<Waiting>,
+struct SharedQuestions {
+    telling: ForkHistory,
+    waiting: Mutex<PendingAnswers>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingAnswers {
     last: u64,
     answers: BTreeMap<u64, oneshot::Sender<Option<CallResult>>>,
 }
 
 /// A question that is taken back when nobody waits for it any more.
-struct Put<'q>(&'q Questions, u64);
+struct QuestionGuard<'q>(&'q ForkQuestions, u64);
 
-impl Drop for Put<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        self.0.waiting().answers.remove(&self.1);
+        self.0.lock_pending().answers.remove(&self.1);
     }
 }
 
-impl Questions {
-    pub fn new(telling: Telling) -> Self {
-        Self(Arc::new(Parts { telling, waiting: Mutex::default() }))
+impl ForkQuestions {
+    pub fn new(telling: ForkHistory) -> Self {
+        Self(Arc::new(SharedQuestions { telling, waiting: Mutex::default() }))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn lock_pending(&self) -> MutexGuard<'_, PendingAnswers> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says what a call comes to; nothing where it is to be locked. False where the question does not wait.
     pub fn answer(&self, question: u64, result: Option<CallResult>) -> bool {
-        let answer = self.waiting().answers.remove(&question);
+        let answer = self.lock_pending().answers.remove(&question);
         answer.is_some_and(|answer| answer.send(result).is_ok())
     }
 
-    fn put(&self) -> Option<(Put<'_>, oneshot::Receiver<Option<CallResult>>)> {
-        let mut waiting = self.waiting();
+    fn register_question(&self) -> Option<(QuestionGuard<'_>, oneshot::Receiver<Option<CallResult>>)> {
+        let mut waiting = self.lock_pending();
         if waiting.answers.len() >= QUESTIONS {
             return None;
         }
@@ -62,16 +62,16 @@ impl Questions {
         waiting.last += 1;
         let question = waiting.last;
         waiting.answers.insert(question, answer);
-        Some((Put(self, question), answered))
+        Some((QuestionGuard(self, question), answered))
     }
 }
 
-impl Asked for Questions {
-    fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<CallResult>> {
+impl CallAnswerer for ForkQuestions {
+    fn answer_call<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<CallResult>> {
         Box::pin(async move {
-            let (put, answered) = self.put()?;
+            let (put, answered) = self.register_question()?;
             let asked = json!({ "question": put.1, "tool": tool, "arguments": arguments });
-            self.0.telling.tell("fork.asked", &asked);
+            self.0.telling.append("fork.asked", &asked);
             answered.await.ok().flatten()
         })
     }
@@ -85,8 +85,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_comes_to_what_a_person_says_once() {
-        let questions = Questions::new(Telling::new(1_000));
-        let mut call = questions.about("book", &Value::Null);
+        let questions = ForkQuestions::new(ForkHistory::new(1_000));
+        let mut call = questions.answer_call("book", &Value::Null);
         assert!(call.as_mut().now_or_never().is_none());
         assert!(questions.answer(1, Some(Ok(json!("booked")))));
         assert_eq!(call.await, Some(Ok(json!("booked"))));
@@ -95,12 +95,12 @@ mod tests {
 
     #[tokio::test]
     async fn more_than_may_wait_are_locked_and_what_is_given_up_is_forgotten() {
-        let questions = Questions::new(Telling::new(10_000));
-        let mut calls = join_all((0..QUESTIONS).map(|_| questions.about("book", &Value::Null)));
+        let questions = ForkQuestions::new(ForkHistory::new(10_000));
+        let mut calls = join_all((0..QUESTIONS).map(|_| questions.answer_call("book", &Value::Null)));
         assert!((&mut calls).now_or_never().is_none());
-        assert_eq!(questions.about("book", &Value::Null).now_or_never(), Some(None));
+        assert_eq!(questions.answer_call("book", &Value::Null).now_or_never(), Some(None));
         drop(calls);
         assert!(!questions.answer(1, None));
-        assert!(questions.about("book", &Value::Null).now_or_never().is_none());
+        assert!(questions.answer_call("book", &Value::Null).now_or_never().is_none());
     }
 }

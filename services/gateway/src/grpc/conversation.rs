@@ -18,17 +18,17 @@ use axum::{
 };
 use futures::StreamExt;
 use http_body::Frame;
-use kairo_core::sharing::places::Permit;
+use kairo_core::sharing::permit_pool::Permit;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tonic::Status;
 
-use super::status::status;
+use super::status::to_status;
 use crate::http::Gateway;
 
 const OVER: &str = "gateway.open_request_ms are over; ask again";
 
 /// Holds a conversation to its permit and its time.
-pub async fn bounded(
+pub async fn limit_conversation(
     State(gateway): State<Gateway>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
@@ -36,7 +36,7 @@ pub async fn bounded(
 ) -> Response {
     let permit = match gateway.open_permit(peer.ip()) {
         Ok(permit) => permit,
-        Err(problem) => return refusal(&status(&problem)),
+        Err(problem) => return refusal_response(&to_status(&problem)),
     };
     let ends = Instant::now() + Duration::from_millis(gateway.config.open_request_ms);
     let (parts, said) = request.into_parts();
@@ -44,34 +44,34 @@ pub async fn bounded(
     let stopping = gateway.shutdown.clone().cancelled_owned();
     let said = Body::from_stream(said.into_data_stream().take_until(stopping));
     match timeout_at(ends, next.run(Request::from_parts(parts, said))).await {
-        Ok(answer) => answer.map(|body| Body::new(Bounded::new(body, ends, permit))),
-        Err(_) => refusal(&over()),
+        Ok(answer) => answer.map(|body| Body::new(ConversationBody::new(body, ends, permit))),
+        Err(_) => refusal_response(&deadline_exceeded()),
     }
 }
 
-fn over() -> Status {
+fn deadline_exceeded() -> Status {
     Status::deadline_exceeded(OVER)
 }
 
-fn refusal(status: &Status) -> Response {
+fn refusal_response(status: &Status) -> Response {
     status.clone().into_http::<Body>().into_response()
 }
 
 /// An answer that ends when its time is over, and holds its permit until then.
-struct Bounded {
+struct ConversationBody {
     answer: Body,
     ends: Pin<Box<Sleep>>,
     is_over: bool,
     _permit: Permit,
 }
 
-impl Bounded {
+impl ConversationBody {
     fn new(answer: Body, ends: Instant, permit: Permit) -> Self {
         Self { answer, ends: Box::pin(sleep_until(ends)), is_over: false, _permit: permit }
     }
 }
 
-impl HttpBody for Bounded {
+impl HttpBody for ConversationBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -90,7 +90,7 @@ impl HttpBody for Bounded {
         }
         self.is_over = true;
         let mut trailers = axum::http::HeaderMap::new();
-        let told = over().add_header(&mut trailers);
+        let told = deadline_exceeded().add_header(&mut trailers);
         Poll::Ready(told.is_ok().then(|| Ok(Frame::trailers(trailers))))
     }
 }

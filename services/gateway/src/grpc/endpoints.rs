@@ -13,7 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tonic::{Response, Status};
 use tower::ServiceExt;
 
-use super::{status::status, transcode};
+use super::{status::to_status, transcode};
 use crate::{http::Gateway, problem::Problem};
 
 /// The client metadata passed on to endpoints.
@@ -38,37 +38,41 @@ impl Endpoints {
         route: &str,
         request: tonic::Request<Q>,
     ) -> Result<Response<A>, Status> {
-        let request = translated(method, route, request).map_err(|problem| status(&problem))?;
+        let request = translate_request(method, route, request).map_err(|problem| to_status(&problem))?;
         let Ok(answer) = self.http.clone().oneshot(request).await;
         if let Some(problem) = answer.extensions().get::<Problem>() {
-            return Err(status(problem));
+            return Err(to_status(problem));
         }
         // It is in memory already.
         let body = body::to_bytes(answer.into_body(), usize::MAX).await;
-        let body = body.map_err(|error| status(&Problem::internal(&error)))?;
-        let message = serde_json::from_slice(&body).map_err(|error| status(&Problem::internal(&error)))?;
+        let body = body.map_err(|error| to_status(&Problem::internal(&error)))?;
+        let message = serde_json::from_slice(&body).map_err(|error| to_status(&Problem::internal(&error)))?;
         Ok(Response::new(message))
     }
 }
 
 /// A client's message as a request to an endpoint, with all that tells who the client is.
-pub fn translated<Q: Serialize>(method: Method, route: &str, request: tonic::Request<Q>) -> Result<Request, Problem> {
+pub fn translate_request<Q: Serialize>(
+    method: Method,
+    route: &str,
+    request: tonic::Request<Q>,
+) -> Result<Request, Problem> {
     let (metadata, extensions, message) = request.into_parts();
-    let mut fields = transcode::fields(&message).map_err(|error| Problem::internal(&error))?;
-    let path = transcode::path(route, &mut fields);
+    let mut fields = transcode::request_fields(&message).map_err(|error| Problem::internal(&error))?;
+    let path = transcode::fill_path(route, &mut fields);
     let (uri, body) = if method == Method::GET {
-        (format!("{path}{}", transcode::query(&fields)), Body::empty())
+        (format!("{path}{}", transcode::to_query(&fields)), Body::empty())
     } else {
         let json = serde_json::to_vec(&fields).map_err(|error| Problem::internal(&error))?;
         (path, Body::from(json))
     };
     let built = Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, "application/json").body(body);
     let mut request = built.map_err(|_| Problem::too_large("the fields are longer than a URL may be"))?;
-    about_client(&mut request, &metadata.into_headers(), &extensions);
+    copy_client_context(&mut request, &metadata.into_headers(), &extensions);
     Ok(request)
 }
 
-fn about_client(request: &mut Request, headers: &HeaderMap, extensions: &Extensions) {
+fn copy_client_context(request: &mut Request, headers: &HeaderMap, extensions: &Extensions) {
     for name in HEADERS {
         if let Some(value) = headers.get(&name) {
             request.headers_mut().insert(name, value.clone());

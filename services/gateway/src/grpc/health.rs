@@ -11,7 +11,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Reports of these services until shutdown, when those who watch are told and let go.
-pub async fn report(
+pub async fn report_readiness(
     reporter: HealthReporter,
     services: Vec<&'static str>,
     readiness: Readiness,
@@ -19,10 +19,10 @@ pub async fn report(
 ) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut changes = readiness.changes();
+    let mut changes = readiness.subscribe();
     let mut last = None;
     loop {
-        let ready = !shutdown.is_cancelled() && readiness.get();
+        let ready = !shutdown.is_cancelled() && readiness.is_ready();
         // Whoever watches is told of changes only.
         if last != Some(ready) {
             let serving = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };

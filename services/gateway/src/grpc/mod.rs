@@ -30,16 +30,16 @@ use endpoints::Endpoints;
 pub fn routes(gateway: &Gateway, http: Router, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let endpoints = Endpoints::new(gateway.clone(), http);
-    let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
-    rpcs::routes(&endpoints, largest).layer(bound).merge(about(gateway, readiness))
+    let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::limit_body_time);
+    rpcs::routes(&endpoints, largest).layer(bound).merge(open_routes(gateway, readiness))
 }
 
 /// Routes that need no key: health and reflection.
-fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
+fn open_routes(gateway: &Gateway, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let (reporter, health) = tonic_health::server::health_reporter();
     let services = [""].into_iter().chain(rpcs::NAMES.iter().copied()).collect();
-    tokio::spawn(health::report(reporter, services, readiness.clone(), gateway.shutdown.clone()));
+    tokio::spawn(health::report_readiness(reporter, services, readiness.clone(), gateway.shutdown.clone()));
     let mut router = with(Router::new(), health.max_decoding_message_size(largest));
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -57,7 +57,7 @@ fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
         }
         (Err(error), _) | (_, Err(error)) => tracing::error!(%error, "the services cannot be described"),
     }
-    router.layer(middleware::from_fn_with_state(gateway.clone(), conversation::bounded))
+    router.layer(middleware::from_fn_with_state(gateway.clone(), conversation::limit_conversation))
 }
 
 fn with<S>(router: Router, service: S) -> Router

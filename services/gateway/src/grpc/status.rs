@@ -14,7 +14,7 @@ use crate::problem::{FieldError, Problem};
 const DOMAIN: &str = "kairo";
 
 /// Returns the gRPC code for the HTTP status of a problem.
-fn code(status: u16) -> Code {
+fn grpc_code(status: u16) -> Code {
     match status {
         400 | 415 => Code::InvalidArgument,
         401 => Code::Unauthenticated,
@@ -30,27 +30,27 @@ fn code(status: u16) -> Code {
     }
 }
 
-pub fn status(problem: &Problem) -> Status {
+pub fn to_status(problem: &Problem) -> Status {
     let mut details = ErrorDetails::new();
     let numbers = [("position", problem.position), ("wanted", problem.wanted)];
     let known = numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), number?.to_string())));
     details.set_error_info(problem.kind, DOMAIN, known.collect::<HashMap<_, _>>());
     for error in &problem.errors {
-        details.add_bad_request_violation(&error.field, expected(error));
+        details.add_bad_request_violation(&error.field, describe_expected(error));
     }
     if let Some(seconds) = problem.retry_after() {
         details.set_retry_info(Some(Duration::from_secs(seconds.get().into())));
     }
-    Status::with_error_details(code(problem.status.as_u16()), message(problem), details)
+    Status::with_error_details(grpc_code(problem.status.as_u16()), status_message(problem), details)
 }
 
 /// Also clients that do not read details are told what is wrong.
-fn message(problem: &Problem) -> String {
-    let errors = problem.errors.iter().map(|error| format!("; {}: {}", error.field, expected(error)));
+fn status_message(problem: &Problem) -> String {
+    let errors = problem.errors.iter().map(|error| format!("; {}: {}", error.field, describe_expected(error)));
     format!("{}{}", problem.detail, errors.collect::<String>())
 }
 
-fn expected(FieldError { expected, found, .. }: &FieldError) -> String {
+fn describe_expected(FieldError { expected, found, .. }: &FieldError) -> String {
     match found {
         Some(found) => format!("expected {expected}, found {found}"),
         None => format!("expected {expected}"),
@@ -60,7 +60,7 @@ fn expected(FieldError { expected, found, .. }: &FieldError) -> String {
 #[cfg(test)]
 mod tests {
     use kairo_core::{
-        bus::congestion::{Congestion, Queue},
+        bus::congestion::{Congestion, InputQueue},
         ids::Name,
     };
 
@@ -73,7 +73,7 @@ mod tests {
             expected: "1 to 5".to_owned(),
             found: found.map(str::to_owned),
         };
-        let status = status(&Problem::invalid(vec![error("user", None), error("limit", Some("7"))]));
+        let status = to_status(&Problem::invalid_fields(vec![error("user", None), error("limit", Some("7"))]));
         assert_eq!(status.code(), Code::InvalidArgument);
         let words = "correct these fields: user, limit; user: expected 1 to 5; limit: expected 1 to 5, found 7";
         assert_eq!(status.message(), words);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn whoever_is_too_early_is_told_how_far_it_is() {
-        let status = status(&Problem::behind(5, 7));
+        let status = to_status(&Problem::read_model_behind(5, 7));
         assert_eq!(status.code(), Code::Unavailable);
         let details = status.get_error_details();
         let info = details.error_info().unwrap();
@@ -97,24 +97,24 @@ mod tests {
 
     #[test]
     fn every_kind_of_problem_has_its_code() {
-        let queue = Queue::of(&Name::parse("bob").unwrap());
+        let queue = InputQueue::for_agent(&Name::parse("bob").unwrap());
         let codes = [
-            (Problem::malformed("x"), Code::InvalidArgument),
-            (Problem::unauthorized(), Code::Unauthenticated),
-            (Problem::beyond_key("agent", "bob".to_owned(), None), Code::PermissionDenied),
+            (Problem::malformed_request("x"), Code::InvalidArgument),
+            (Problem::no_valid_key(), Code::Unauthenticated),
+            (Problem::exceeds_key_limits("agent", "bob".to_owned(), None), Code::PermissionDenied),
             (Problem::not_found("x"), Code::NotFound),
             (Problem::method_not_allowed(), Code::Unimplemented),
             (Problem::conflict("x"), Code::FailedPrecondition),
             (Problem::too_large("x"), Code::OutOfRange),
             (Problem::too_many_requests(Duration::from_millis(1_500)), Code::ResourceExhausted),
-            (Problem::congested(&queue, Congestion { pending: 2, limit: 1 }), Code::ResourceExhausted),
+            (Problem::agent_congested(&queue, Congestion { pending: 2, limit: 1 }), Code::ResourceExhausted),
             (Problem::unavailable("x"), Code::Unavailable),
             (Problem::internal(&std::fmt::Error), Code::Internal),
         ];
         for (problem, code) in codes {
-            assert_eq!(status(&problem).code(), code, "{}", problem.kind);
+            assert_eq!(to_status(&problem).code(), code, "{}", problem.kind);
         }
-        let later = status(&Problem::too_many_requests(Duration::from_millis(1_500)));
+        let later = to_status(&Problem::too_many_requests(Duration::from_millis(1_500)));
         let details = later.get_error_details();
         assert_eq!(details.retry_info().unwrap().retry_delay, Some(Duration::from_secs(2)));
     }

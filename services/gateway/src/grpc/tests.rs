@@ -95,7 +95,7 @@ fn unnamed(route: &str) -> Vec<&str> {
 }
 
 fn document() -> Document {
-    let document = openapi::as_json(&openapi::document(&GatewayConfig::default()));
+    let document = openapi::yaml_to_json(&openapi::build_document(&GatewayConfig::default()));
     Document(serde_json::from_str(&document).unwrap())
 }
 

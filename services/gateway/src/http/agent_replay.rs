@@ -8,10 +8,10 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use kairo_core::ids::Name;
-use kairo_mind::replay::changes::{Changes, Limit};
+use kairo_mind::replay::changes::{ReplayChanges, ReplayLimit};
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
-    replaying::{Replaying, Went},
+    replayer::{ReplayProgress, Replayer},
     report::{Range, Report},
 };
 use serde::Serialize;
@@ -19,13 +19,13 @@ use serde_json::Value;
 
 use super::{
     Gateway,
+    blocking_computation::{WaitingClient, compute_on_agent_log},
     body::JsonBody,
-    computing::{Wanted, of_part},
     query,
 };
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, count},
+    fields::{RequestFields, json_count},
     problem::Problem,
 };
 
@@ -36,16 +36,16 @@ const BYTES: usize = 4 * 1024 * 1024;
 
 /// The parameters of a replay.
 #[derive(Debug)]
-pub struct What {
+pub struct ReplayParameters {
     range: Range,
-    changes: Changes,
+    changes: ReplayChanges,
     /// Decisions of a page.
     limit: usize,
 }
 
 /// A page of the replay's result; its counts are those of the page.
 #[derive(Debug, Serialize)]
-pub struct Remade {
+pub struct ReplayPage {
     #[serde(flatten)]
     report: Report,
     /// The `from` of the next page; none on the last page.
@@ -53,65 +53,72 @@ pub struct Remade {
     next_from: Option<u64>,
 }
 
-pub async fn post(
+pub async fn replay_agent(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
-) -> Result<Json<Remade>, Problem> {
-    let agent = query::agent(path)?;
-    let what = read(&body, &gateway.config)?;
+) -> Result<Json<ReplayPage>, Problem> {
+    let agent = query::path_agent(path)?;
+    let what = parse_body(&body, &gateway.config)?;
     let (whose, to) = (agent.clone(), what.range.to.unwrap_or(u64::MAX));
-    of_part(&gateway, &agent, to, move |messages, wanted| made_again(whose, what, messages, wanted)).await?.map(Json)
+    compute_on_agent_log(&gateway, &agent, to, move |messages, wanted| replay_decisions(whose, what, messages, wanted))
+        .await?
+        .map(Json)
 }
 
-pub fn read(body: &[u8], config: &GatewayConfig) -> Result<What, Problem> {
-    let mut fields = Fields::from_json(body)?;
+pub fn parse_body(body: &[u8], config: &GatewayConfig) -> Result<ReplayParameters, Problem> {
+    let mut fields = RequestFields::from_json(body)?;
     let from = fields.optional("from", "a sequence", Value::as_u64);
     let not_before = |to: &Value| to.as_u64().filter(|to| *to >= from.unwrap_or(0));
     let to = fields.optional("to", "a sequence, from or later", not_before);
     let prompt = fields.optional("prompt", "text", |prompt| prompt.as_str().map(str::to_owned));
     let limits = fields.optional("limits", "a JSON object", |limits| limits.is_object().then(|| limits.clone()));
-    let limits = limits.map_or(Ok(Vec::new()), |limits| read_limits(&limits));
-    let limits = limits.map_err(|problem| fields.adopt("limits", problem)).unwrap_or_default();
-    let limit = fields.optional("limit", format!("1 to {}", config.max_limit), count(1..=config.max_limit));
+    let limits = limits.map_or(Ok(Vec::new()), |limits| parse_limits(&limits));
+    let limits = limits.map_err(|problem| fields.add_nested_errors("limits", problem)).unwrap_or_default();
+    let limit = fields.optional("limit", format!("1 to {}", config.max_limit), json_count(1..=config.max_limit));
     let limit = limit.unwrap_or(config.default_limit) as usize;
-    let changes = Changes { prompt, tools: None, limits };
-    fields.complete(|| Some(What { range: Range { from, to }, changes, limit }))
+    let changes = ReplayChanges { prompt, tools: None, limits };
+    fields.complete(|| Some(ReplayParameters { range: Range { from, to }, changes, limit }))
 }
 
-fn read_limits(given: &Value) -> Result<Vec<(Limit, u32)>, Problem> {
-    let mut fields = Fields::within(given)?;
-    let mut read = |limit: Limit| {
-        let value = fields.optional(limit.name(), format!("1 to {HIGHEST}"), count(1..=HIGHEST));
+fn parse_limits(given: &Value) -> Result<Vec<(ReplayLimit, u32)>, Problem> {
+    let mut fields = RequestFields::from_nested(given)?;
+    let mut read = |limit: ReplayLimit| {
+        let value = fields.optional(limit.name(), format!("1 to {HIGHEST}"), json_count(1..=HIGHEST));
         value.map(|value| (limit, value))
     };
-    let limits = Limit::ALL.into_iter().filter_map(&mut read).collect();
+    let limits = ReplayLimit::ALL.into_iter().filter_map(&mut read).collect();
     fields.complete(|| Some(limits))
 }
 
-fn made_again(agent: Name, what: What, messages: &[LogMessage], wanted: &Wanted) -> Result<Remade, Problem> {
-    let What { range, changes, limit } = what;
-    let mut replaying = Replaying::new(BTreeSet::from([agent]), range, changes, None);
+fn replay_decisions(
+    agent: Name,
+    what: ReplayParameters,
+    messages: &[LogMessage],
+    wanted: &WaitingClient,
+) -> Result<ReplayPage, Problem> {
+    let ReplayParameters { range, changes, limit } = what;
+    let mut replaying = Replayer::new(BTreeSet::from([agent]), range, changes, None);
     let (mut decisions, mut bytes, mut next_from) = (Vec::new(), 0, None);
-    for message in wanted.each(messages) {
+    for message in wanted.while_waiting(messages) {
         if decisions.len() == limit || bytes >= BYTES {
             next_from = Some(message.sequence);
             break;
         }
-        match replaying.take(message).map_err(|broken| Problem::unreplayable(&broken))? {
-            Went::On => {}
-            Went::Decision(decision) => {
+        match replaying.replay(message).map_err(|broken| Problem::unreplayable(&broken))? {
+            ReplayProgress::NoDecision => {}
+            ReplayProgress::Decision(decision) => {
                 bytes += serde_json::to_vec(&decision).map_or(0, |json| json.len());
                 decisions.push(*decision);
             }
-            Went::Over => break,
+            ReplayProgress::End => break,
         }
     }
     if !replaying.missing().is_empty() {
         return Err(Problem::not_found("the log has nothing of this agent up to there"));
     }
     let report = replaying.report(env!("CARGO_PKG_VERSION"), decisions);
-    Ok(Remade { report, next_from })
+    Ok(ReplayPage { report, next_from })
 }
 
 #[cfg(test)]
@@ -122,13 +129,13 @@ mod tests {
     fn what_is_changed_is_read_and_everything_wrong_is_named() {
         let config = GatewayConfig::default();
         let body = br#"{ "from": 7, "prompt": "Be long.", "limits": { "max_steps": 3 } }"#;
-        let What { range, changes, limit } = read(body, &config).unwrap();
+        let ReplayParameters { range, changes, limit } = parse_body(body, &config).unwrap();
         assert_eq!((range, limit), (Range { from: Some(7), to: None }, 100));
-        assert_eq!(changes.told(), ["prompt", "max_steps=3"]);
+        assert_eq!(changes.describe(), ["prompt", "max_steps=3"]);
 
         let wrong =
             br#"{ "from": 7, "to": 6, "prompt": 1, "limits": { "max_stepz": 3, "parallel_tools": 0 }, "limit": 0 }"#;
-        let problem = read(wrong, &config).unwrap_err();
+        let problem = parse_body(wrong, &config).unwrap_err();
         let mut fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         fields.sort_unstable();
         assert_eq!(fields, ["limit", "limits.max_stepz", "limits.parallel_tools", "prompt", "to"]);

@@ -25,28 +25,30 @@ const FIELDS: &str = "        # fields of ";
 /// The additional property of every frame of a client.
 const REFERENCE: &str = "          ref: { $ref: '#/components/schemas/Ref' }\n";
 
-pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
+pub fn yaml_route(config: &GatewayConfig) -> MethodRouter<Gateway> {
     let config = config.clone();
-    openapi::serve(TYPE, move || document(&config))
+    openapi::document_route(TYPE, move || build_document(&config))
 }
 
-fn document(config: &GatewayConfig) -> String {
-    let messages: String = MESSAGES.into_iter().filter_map(openapi::schema).collect();
-    let document = with_frames()
-        .replacen("  # channels of NATS\n", &each(channel), 1)
-        .replacen("  # operations of NATS\n", &each(operation), 1)
-        .replacen("    # messages of NATS\n", &each(self::messages), 1)
+fn build_document(config: &GatewayConfig) -> String {
+    let messages: String = MESSAGES.into_iter().filter_map(openapi::contract_schema).collect();
+    let document = insert_frame_schemas()
+        .replacen("  # channels of NATS\n", &render_routes(render_channel), 1)
+        .replacen("  # operations of NATS\n", &render_routes(render_operation), 1)
+        .replacen("    # messages of NATS\n", &render_routes(render_messages), 1)
         .replacen("    # messages of the contract\n", &messages, 1);
-    openapi::with_limits(document, config)
+    openapi::fill_in_limits(document, config)
 }
 
 /// The document with what clients say.
-fn with_frames() -> String {
+fn insert_frame_schemas() -> String {
     let (mut text, mut frame) = (String::new(), "");
     for line in TEMPLATE.split_inclusive('\n') {
         frame = line.strip_prefix("      name: ").map_or(frame, str::trim_end);
         match line.strip_prefix(FIELDS) {
-            Some(message) => said(&mut text, frame, openapi::schema(message.trim_end()).unwrap_or_default()),
+            Some(message) => {
+                write_frame_schema(&mut text, frame, openapi::contract_schema(message.trim_end()).unwrap_or_default())
+            }
             None => text.push_str(line),
         }
     }
@@ -54,7 +56,7 @@ fn with_frames() -> String {
 }
 
 /// Writes the schema of a client's frame: the fields of a message, and the type of the frame.
-fn said(text: &mut String, frame: &str, schema: &str) {
+fn write_frame_schema(text: &mut String, frame: &str, schema: &str) {
     for line in schema.split_inclusive('\n').skip(1) {
         match line.strip_prefix("      required: [") {
             Some(required) => text.push_str(&format!("        required: [type, {required}")),
@@ -67,17 +69,17 @@ fn said(text: &mut String, frame: &str, schema: &str) {
 }
 
 /// A schema of the document that the other one has, too, as it is written, with its name.
-pub fn schema(name: &str) -> Option<&'static str> {
+pub fn find_schema(name: &str) -> Option<&'static str> {
     let (_, schemas) = TEMPLATE.split_once("\n  schemas:\n")?;
-    openapi::block(schemas, name)
+    openapi::schema_block(schemas, name)
 }
 
-fn each(part: impl Fn(&Route) -> String) -> String {
+fn render_routes(part: impl Fn(&Route) -> String) -> String {
     TABLE.iter().map(part).collect()
 }
 
 /// Returns the kind of owner that the third token of a subject names.
-fn owner(route: &Route) -> &'static str {
+fn owner_kind(route: &Route) -> &'static str {
     match route.noun {
         "user" => "user",
         "system" | "dlq" => "service",
@@ -85,9 +87,9 @@ fn owner(route: &Route) -> &'static str {
     }
 }
 
-fn channel(route: &Route) -> String {
+fn render_channel(route: &Route) -> String {
     let Route { noun, verb, says, .. } = route;
-    let owner = owner(route);
+    let owner = owner_kind(route);
     let stored = match route.store {
         Store::Events => format!("Kept in {EVENTS_STREAM}."),
         Store::DeadLetters => format!("Kept in {DLQ_STREAM}."),
@@ -98,7 +100,7 @@ fn channel(route: &Route) -> String {
         [] => String::new(),
         some => format!(" Delivered to {}.", some.join(", ")),
     };
-    let description = quoted(&format!("{says}. {stored}{consumers}"));
+    let description = quote_yaml(&format!("{says}. {stored}{consumers}"));
     let mut text = format!(
         "  kairo.{noun}.{verb}:
     address: kairo.{noun}.{{{owner}}}.{verb}
@@ -116,7 +118,7 @@ fn channel(route: &Route) -> String {
     text
 }
 
-fn operation(route: &Route) -> String {
+fn render_operation(route: &Route) -> String {
     let Route { noun, verb, .. } = route;
     let emitter = match route.emitter {
         Emitter::Only(service) => service.name(),
@@ -137,8 +139,8 @@ fn operation(route: &Route) -> String {
     text
 }
 
-fn messages(route: &Route) -> String {
-    let summary = quoted(route.says);
+fn render_messages(route: &Route) -> String {
+    let summary = quote_yaml(route.says);
     let message = |type_name| {
         format!(
             "    {type_name}:
@@ -154,7 +156,7 @@ fn messages(route: &Route) -> String {
 }
 
 /// A JSON string is one of YAML too.
-fn quoted(text: &str) -> String {
+fn quote_yaml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

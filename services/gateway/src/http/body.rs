@@ -8,7 +8,7 @@ use axum::{
 use bytes::BytesMut;
 use futures::StreamExt;
 
-use super::{Gateway, access::naming};
+use super::{Gateway, access::request_names};
 use crate::problem::Problem;
 
 /// The bytes of a body said to be JSON, within the limit.
@@ -18,23 +18,23 @@ impl FromRequest<Gateway> for JsonBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, Problem> {
-        within(request, gateway.config.max_body_bytes, "gateway.max_body_bytes").await.map(Self)
+        read_json(request, gateway.config.max_body_bytes, "gateway.max_body_bytes").await.map(Self)
     }
 }
 
 /// The bytes of a body said to be JSON, within the limit that this setting sets. It names nobody beyond the limits of a key.
-pub async fn within(request: Request, limit: usize, setting: &str) -> Result<Bytes, Problem> {
+pub async fn read_json(request: Request, limit: usize, setting: &str) -> Result<Bytes, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::unsupported_media_type());
     }
     let (parts, body) = request.into_parts();
-    let body = read(body, limit, setting).await?;
-    naming::hold_body(&parts.extensions, &body)?;
+    let body = read_bounded(body, limit, setting).await?;
+    request_names::enforce_body_limits(&parts.extensions, &body)?;
     Ok(body)
 }
 
 /// The whole body, if it is at most so many bytes long.
-pub async fn read(body: Body, limit: usize, setting: &str) -> Result<Bytes, Problem> {
+pub async fn read_bounded(body: Body, limit: usize, setting: &str) -> Result<Bytes, Problem> {
     // What the client says of the length, if it says it.
     let said = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if said > limit {
@@ -43,7 +43,7 @@ pub async fn read(body: Body, limit: usize, setting: &str) -> Result<Bytes, Prob
     let mut pieces = body.into_data_stream();
     let mut read = BytesMut::new();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| Problem::malformed(format!("the body broke off: {error}")))?;
+        let piece = piece.map_err(|error| Problem::malformed_request(format!("the body broke off: {error}")))?;
         if read.len() + piece.len() > limit {
             return Err(too_large(limit, setting));
         }
@@ -77,11 +77,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
-        assert_eq!(read(unsaid(5_000), 5_000, "gateway.max_body_bytes").await.unwrap().len(), 5_000);
-        assert_eq!(read(Body::from(vec![b' '; 5_000]), 5_000, "gateway.max_body_bytes").await.unwrap().len(), 5_000);
-        assert!(read(Body::empty(), 5_000, "gateway.max_body_bytes").await.unwrap().is_empty());
+        assert_eq!(read_bounded(unsaid(5_000), 5_000, "gateway.max_body_bytes").await.unwrap().len(), 5_000);
+        assert_eq!(
+            read_bounded(Body::from(vec![b' '; 5_000]), 5_000, "gateway.max_body_bytes").await.unwrap().len(),
+            5_000
+        );
+        assert!(read_bounded(Body::empty(), 5_000, "gateway.max_body_bytes").await.unwrap().is_empty());
         for body in [unsaid(5_001), unsaid(1_000_000), Body::from(vec![b' '; 5_001])] {
-            let problem = read(body, 5_000, "gateway.max_body_bytes").await.unwrap_err();
+            let problem = read_bounded(body, 5_000, "gateway.max_body_bytes").await.unwrap_err();
             assert_eq!(problem.status.as_u16(), 413);
             assert_eq!(problem.detail, "the body is larger than gateway.max_body_bytes, which is 5000 bytes");
         }
@@ -91,7 +94,11 @@ mod tests {
     async fn a_body_without_end_is_not_read_to_its_end() {
         let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 65_536])));
         assert_eq!(
-            read(Body::from_stream(endless), 5_000, "gateway.max_body_bytes").await.unwrap_err().status.as_u16(),
+            read_bounded(Body::from_stream(endless), 5_000, "gateway.max_body_bytes")
+                .await
+                .unwrap_err()
+                .status
+                .as_u16(),
             413
         );
     }

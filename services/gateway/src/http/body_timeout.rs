@@ -20,31 +20,31 @@ use super::Gateway;
 const OVER: &str = "it took longer than gateway.body_timeout_ms";
 
 /// Breaks the body off when its time is over.
-pub async fn bound(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub async fn limit_body_time(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let request = match request.body().is_end_stream() {
         true => request,
         false => {
             let within = Duration::from_millis(gateway.config.body_timeout_ms);
-            request.map(|body| Body::new(Bounded::new(body, within)))
+            request.map(|body| Body::new(TimedBody::new(body, within)))
         }
     };
     next.run(request).await
 }
 
 /// As long as the body says it is, since whoever reads it refuses one that is too long before it comes.
-struct Bounded {
+struct TimedBody {
     body: Body,
     time: Pin<Box<Sleep>>,
     is_over: bool,
 }
 
-impl Bounded {
+impl TimedBody {
     fn new(body: Body, within: Duration) -> Self {
         Self { body, time: Box::pin(sleep(within)), is_over: false }
     }
 }
 
-impl HttpBody for Bounded {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -81,14 +81,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_takes_too_long_breaks_off_and_says_why() {
-        let whole = Body::new(Bounded::new(Body::from("whole"), MINUTE));
+        let whole = Body::new(TimedBody::new(Body::from("whole"), MINUTE));
         assert_eq!(whole.size_hint().exact(), Some(5));
         assert_eq!(to_bytes(whole, 100).await.unwrap(), "whole");
         let drop_by_drop = stream::unfold((), |()| async {
             sleep(Duration::from_secs(1)).await;
             Some((Ok::<_, std::io::Error>("x"), ()))
         });
-        let body = Body::new(Bounded::new(Body::from_stream(drop_by_drop), MINUTE));
+        let body = Body::new(TimedBody::new(Body::from_stream(drop_by_drop), MINUTE));
         let error = to_bytes(body, usize::MAX).await.unwrap_err();
         assert!(error.to_string().contains("gateway.body_timeout_ms"), "{error}");
     }

@@ -5,31 +5,33 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use kairo_proto::v1::GetChainResponse;
-use kairo_read_model::Kind;
+use kairo_read_model::OwnedKind;
 
 use super::{
-    Gateway,
-    answer::Told,
-    query,
-    read_consistency::{Answer, Asked},
+    Gateway, query,
+    read_consistency::{PositionedResponse, ReadRequest},
+    sorted_json::SortedJson,
 };
 use crate::{auth::Caller, ownership, problem::Problem};
 
-pub async fn one(
+pub async fn get_chain(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<GetChainResponse>>, Problem> {
-    let id = query::id("chain_id", path)?;
-    asked.nothing_else()?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<GetChainResponse>>, Problem> {
+    let id = query::path_id("chain_id", path)?;
+    asked.reject_other_fields()?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let chain = query::answered(&gateway, snapshot.chain(id)).await?;
-    let chain = chain.filter(|chain| caller.act_on_agent(Some(&chain.agent)).is_ok());
-    let chain = ownership::thing(&gateway, &snapshot, caller.user(), Kind::Chain, chain, id).await?;
+    let chain = query::await_answer(&gateway, snapshot.find_chain(id)).await?;
+    let chain = chain.filter(|chain| caller.require_agent(Some(&chain.agent)).is_ok());
+    let chain = ownership::keep_if_owned(&gateway, &snapshot, caller.user(), OwnedKind::Chain, chain, id).await?;
     let unknown = || {
         let detail = format!("no chain {id} is known; GET /v1/threads/<id> lists those of a thread");
-        Problem::not_found(detail).at(snapshot.position())
+        Problem::not_found(detail).with_position(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, Told(GetChainResponse { chain: Some(chain.ok_or_else(unknown)?), ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(GetChainResponse { chain: Some(chain.ok_or_else(unknown)?), ..Default::default() }),
+    ))
 }

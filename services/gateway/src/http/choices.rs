@@ -6,23 +6,23 @@ use kairo_core::{
 };
 use kairo_proto::words::OfferAnswer;
 use kairo_proto::{Body, v1::UserChoice};
-use kairo_read_model::Kind;
+use kairo_read_model::OwnedKind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, ingest::Ingest};
+use super::{Gateway, ingest::UserInput};
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, one_of, parsed, text},
-    ownership::{self, About},
+    fields::{CLIENT_ID, NAME, RequestFields, UUID, json_text, one_of, parse_client_id, parse_name, parse_text},
+    ownership::{self, OrderSubject},
     problem::Problem,
 };
 
 /// A user's choice on an offer of an agent.
 
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct ChoiceInput {
     user: Name,
     agent: Name,
     offer_id: Uuid,
@@ -30,17 +30,17 @@ pub struct Choice {
     choice_id: Option<String>,
 }
 
-impl Ingest for Choice {
+impl UserInput for ChoiceInput {
     const KIND: &'static str = "choice";
     const ID: &'static str = "choice_id";
     const ROUTE: Route = USER_CHOICE;
 
-    fn read(mut fields: Fields<Value>, _: &GatewayConfig) -> Result<Self, Problem> {
-        let user = fields.required("user", NAME, text(name));
-        let agent = fields.required("agent", NAME, text(name));
-        let offer_id = fields.required("offer_id", UUID, text(parsed));
-        let option = fields.required("option", OfferAnswer::WORDS.join(" or "), text(one_of(OfferAnswer::WORDS)));
-        let choice_id = fields.optional("choice_id", CLIENT_ID, text(client_id));
+    fn from_fields(mut fields: RequestFields<Value>, _: &GatewayConfig) -> Result<Self, Problem> {
+        let user = fields.required("user", NAME, json_text(parse_name));
+        let agent = fields.required("agent", NAME, json_text(parse_name));
+        let offer_id = fields.required("offer_id", UUID, json_text(parse_text));
+        let option = fields.required("option", OfferAnswer::WORDS.join(" or "), json_text(one_of(OfferAnswer::WORDS)));
+        let choice_id = fields.optional("choice_id", CLIENT_ID, json_text(parse_client_id));
         fields.complete(|| Some(Self { user: user?, agent: agent?, offer_id: offer_id?, option: option?, choice_id }))
     }
 
@@ -56,16 +56,16 @@ impl Ingest for Choice {
         self.choice_id.as_deref()
     }
 
-    fn about(&self) -> Option<About> {
-        Some(About::Thing("offer_id", Kind::Offer, self.offer_id))
+    fn concerned_object(&self) -> Option<OrderSubject> {
+        Some(OrderSubject::Thing("offer_id", OwnedKind::Offer, self.offer_id))
     }
 
     async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
         let (user, agent) = (self.user.as_str(), self.agent.as_str());
-        ownership::hold_to_asked(gateway, user, agent, Kind::Offer, self.offer_id).await
+        ownership::require_asked_user(gateway, user, agent, OwnedKind::Offer, self.offer_id).await
     }
 
-    fn body(self, id: &str) -> Body {
+    fn into_body(self, id: &str) -> Body {
         UserChoice {
             choice_id: id.to_owned(),
             user: self.user.to_string(),
@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn everything_wrong_is_named() {
         let body = br#"{"user": "Ann", "offer_id": "7", "option": "soup", "choice_id": "a b", "mood": "good"}"#;
-        let problem = Choice::read(Fields::from_json(body).unwrap(), &GatewayConfig::default()).unwrap_err();
+        let problem =
+            ChoiceInput::from_fields(RequestFields::from_json(body).unwrap(), &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["user", "agent", "offer_id", "option", "choice_id", "mood"]);
         assert_eq!(problem.errors.get(3).map(|error| error.expected.as_str()), Some("accept or decline"));

@@ -10,16 +10,16 @@ use kairo_proto::{
     v1::{Submodule, UserCommand},
     words::OrderedCommand,
 };
-use kairo_read_model::Kind;
+use kairo_read_model::OwnedKind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, agents, ingest::Ingest, teams::Budget};
+use super::{Gateway, agents, ingest::UserInput, teams::BudgetChange};
 use crate::{
     auth::{Caller, Scope},
     config::GatewayConfig,
-    fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, parsed, text},
-    ownership::About,
+    fields::{CLIENT_ID, NAME, RequestFields, UUID, json_text, parse_client_id, parse_name, parse_text},
+    ownership::OrderSubject,
     problem::Problem,
 };
 
@@ -38,21 +38,21 @@ pub const COMMANDS: [(&str, &[&str]); 10] = [
 ];
 
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct CommandInput {
     user: Name,
     agent: Name,
     command: &'static str,
-    target: Target,
+    target: CommandTarget,
     command_id: Option<String>,
     /// Of a team that is resumed.
-    budget: Budget,
+    budget: BudgetChange,
     /// True if the action may be a call that waits for consent.
     includes_consents: bool,
 }
 
 /// The target of the order.
 #[derive(Clone, Debug)]
-enum Target {
+enum CommandTarget {
     Action(Uuid),
     Process(Uuid),
     Chain(Uuid),
@@ -65,20 +65,24 @@ enum Target {
 }
 
 /// Reads the one field that names what the order is about; `allowed` are those that this order knows.
-fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static str]) -> Option<Target> {
+fn parse_target(
+    fields: &mut RequestFields<Value>,
+    command: &str,
+    allowed: &'static [&'static str],
+) -> Option<CommandTarget> {
     // Whether one is named is told apart from whether it can be read: what is wrong is told once.
     let named = TARGETS.into_iter().filter(|field| fields.has(field)).count();
     let [action, process, chain, task, thread, team, submodule] = TARGETS;
     let found = [
-        (action, fields.optional(action, UUID, text(parsed)).map(Target::Action)),
-        (process, fields.optional(process, UUID, text(parsed)).map(Target::Process)),
-        (chain, fields.optional(chain, UUID, text(parsed)).map(Target::Chain)),
-        (task, fields.optional(task, UUID, text(parsed)).map(Target::Task)),
-        (thread, fields.optional(thread, NAME, text(name)).map(Target::Thread)),
-        (team, fields.optional(team, NAME, text(name)).map(Target::Team)),
-        (submodule, ordered_submodule(fields, command).map(Target::Submodule)),
+        (action, fields.optional(action, UUID, json_text(parse_text)).map(CommandTarget::Action)),
+        (process, fields.optional(process, UUID, json_text(parse_text)).map(CommandTarget::Process)),
+        (chain, fields.optional(chain, UUID, json_text(parse_text)).map(CommandTarget::Chain)),
+        (task, fields.optional(task, UUID, json_text(parse_text)).map(CommandTarget::Task)),
+        (thread, fields.optional(thread, NAME, json_text(parse_name)).map(CommandTarget::Thread)),
+        (team, fields.optional(team, NAME, json_text(parse_name)).map(CommandTarget::Team)),
+        (submodule, parse_submodule_target(fields, command).map(CommandTarget::Submodule)),
     ];
-    let expected = || format!("{}: the one thing to {command}", one_of_these(allowed));
+    let expected = || format!("{}: the one thing to {command}", describe_alternatives(allowed));
     if named != 1 {
         fields.reject(allowed.first().copied().unwrap_or_default(), expected());
         return None;
@@ -91,42 +95,44 @@ fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static
 }
 
 /// The submodule to add, whole, or to remove, by its name.
-fn ordered_submodule(fields: &mut Fields<Value>, command: &str) -> Option<Box<Submodule>> {
+fn parse_submodule_target(fields: &mut RequestFields<Value>, command: &str) -> Option<Box<Submodule>> {
     let given = fields.optional("submodule", "a JSON object", |it: &Value| it.is_object().then(|| it.clone()))?;
-    let read =
-        Fields::within(&given).and_then(|fields| agents::submodule(fields, command != OrderedCommand::Remove.as_str()));
-    read.map_err(|problem| fields.adopt("submodule", problem)).ok().map(Box::new)
+    let read = RequestFields::from_nested(&given)
+        .and_then(|fields| agents::parse_submodule(fields, command != OrderedCommand::Remove.as_str()));
+    read.map_err(|problem| fields.add_nested_errors("submodule", problem)).ok().map(Box::new)
 }
 
 pub const TARGETS: [&str; 7] = ["action_id", "process_id", "chain_id", "task_id", "thread_id", "team", "submodule"];
 
-fn one_of_these(fields: &[&str]) -> String {
+fn describe_alternatives(fields: &[&str]) -> String {
     match fields {
         [only] => (*only).to_owned(),
         several => format!("exactly one of {}", several.join(", ")),
     }
 }
 
-impl Ingest for Command {
+impl UserInput for CommandInput {
     const KIND: &'static str = "command";
     const ID: &'static str = "command_id";
     const ROUTE: Route = USER_COMMAND;
 
-    fn read(mut fields: Fields<Value>, _: &GatewayConfig) -> Result<Self, Problem> {
-        let user = fields.required("user", NAME, text(name));
-        let agent = fields.required("agent", NAME, text(name));
+    fn from_fields(mut fields: RequestFields<Value>, _: &GatewayConfig) -> Result<Self, Problem> {
+        let user = fields.required("user", NAME, json_text(parse_name));
+        let agent = fields.required("agent", NAME, json_text(parse_name));
         let words = COMMANDS.map(|(command, _)| command).join(", ");
         let known = |word: &str| COMMANDS.into_iter().find(|(command, _)| *command == word);
-        let command = fields.required("command", format!("one of {words}"), text(known));
+        let command = fields.required("command", format!("one of {words}"), json_text(known));
         // What is no order may be about anything.
         let (word, allowed) = command.unwrap_or(("do it to", &TARGETS));
-        let target = target(&mut fields, word, allowed);
-        let budget = Budget::read(&mut fields);
-        if let Some(field) = budget.field().filter(|_| !matches!((word, &target), ("resume", Some(Target::Team(_))))) {
+        let target = parse_target(&mut fields, word, allowed);
+        let budget = BudgetChange::from_fields(&mut fields);
+        if let Some(field) =
+            budget.first_field().filter(|_| !matches!((word, &target), ("resume", Some(CommandTarget::Team(_)))))
+        {
             fields.reject("command", format!("resume of a team, since {field} is given"));
         }
-        let command_id = fields.optional("command_id", CLIENT_ID, text(client_id));
-        if let (Some(agent), Some(Target::Team(team))) = (&agent, &target)
+        let command_id = fields.optional("command_id", CLIENT_ID, json_text(parse_client_id));
+        if let (Some(agent), Some(CommandTarget::Team(team))) = (&agent, &target)
             && agent != team
         {
             fields.reject("team", format!("{agent}, the agent: a team has the name of the agent that leads it"));
@@ -150,7 +156,7 @@ impl Ingest for Command {
     }
 
     /// A shared hook sees what concerns other users.
-    fn demands(&self) -> Scope {
+    fn required_scope(&self) -> Scope {
         match OrderedCommand::from(self.command) {
             OrderedCommand::Share | OrderedCommand::Unshare => Scope::Admin,
             // It changes what the agent is.
@@ -160,8 +166,8 @@ impl Ingest for Command {
     }
 
     async fn prepare(&mut self, gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
-        if matches!(self.target, Target::Submodule(_)) {
-            return match gateway.bus.epoch().await? < SUBMODULES {
+        if matches!(self.target, CommandTarget::Submodule(_)) {
+            return match gateway.bus.current_epoch().await? < SUBMODULES {
                 true => {
                     let detail = format!("there are submodules from epoch {SUBMODULES} on: see kairo fleet promote");
                     Err(Problem::conflict(detail))
@@ -169,41 +175,42 @@ impl Ingest for Command {
                 false => Ok(()),
             };
         }
-        if self.demands() == Scope::Admin && gateway.bus.epoch().await? < SHARED_HOOKS {
+        if self.required_scope() == Scope::Admin && gateway.bus.current_epoch().await? < SHARED_HOOKS {
             let detail = format!("hooks are shared from epoch {SHARED_HOOKS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }
-        if matches!(self.target, Target::Team(_)) && gateway.bus.epoch().await? < TEAMS {
+        if matches!(self.target, CommandTarget::Team(_)) && gateway.bus.current_epoch().await? < TEAMS {
             let detail = format!("there are teams from epoch {TEAMS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }
-        if let Target::Team(team) = &self.target {
-            self.budget.set(gateway, caller, team, &self.user).await?;
+        if let CommandTarget::Team(team) = &self.target {
+            self.budget.store_for_team(gateway, caller, team, &self.user).await?;
         }
-        self.includes_consents = matches!(self.target, Target::Action(_)) && gateway.bus.epoch().await? >= ANSWERS;
+        self.includes_consents =
+            matches!(self.target, CommandTarget::Action(_)) && gateway.bus.current_epoch().await? >= ANSWERS;
         Ok(())
     }
 
-    fn about(&self) -> Option<About> {
+    fn concerned_object(&self) -> Option<OrderSubject> {
         let [action, process, chain, task, thread, team, _] = TARGETS;
         Some(match &self.target {
-            Target::Action(id) => About::Thing(action, Kind::Action, *id),
-            Target::Process(id) => About::Thing(process, Kind::Process, *id),
-            Target::Chain(id) => About::Thing(chain, Kind::Chain, *id),
-            Target::Task(id) => About::Thing(task, Kind::Task, *id),
-            Target::Thread(id) => About::Thread(thread, id.to_string()),
-            Target::Team(id) => About::Team(team, id.to_string()),
-            Target::Submodule(_) => return None,
+            CommandTarget::Action(id) => OrderSubject::Thing(action, OwnedKind::Action, *id),
+            CommandTarget::Process(id) => OrderSubject::Thing(process, OwnedKind::Process, *id),
+            CommandTarget::Chain(id) => OrderSubject::Thing(chain, OwnedKind::Chain, *id),
+            CommandTarget::Task(id) => OrderSubject::Thing(task, OwnedKind::Task, *id),
+            CommandTarget::Thread(id) => OrderSubject::Thread(thread, id.to_string()),
+            CommandTarget::Team(id) => OrderSubject::Team(team, id.to_string()),
+            CommandTarget::Submodule(_) => return None,
         })
     }
 
     /// Compares without regard to the epoch at the time of the first command.
     fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
         let includes_consents = UserCommand::of(stored).is_some_and(|stored| stored.includes_consents);
-        Self { includes_consents, ..self.clone() }.body(id) == *stored
+        Self { includes_consents, ..self.clone() }.into_body(id) == *stored
     }
 
-    fn body(self, id: &str) -> Body {
+    fn into_body(self, id: &str) -> Body {
         let command = UserCommand {
             command_id: id.to_owned(),
             user: self.user.to_string(),
@@ -213,13 +220,13 @@ impl Ingest for Command {
             ..Default::default()
         };
         match self.target {
-            Target::Action(action) => UserCommand { action_id: action.to_string(), ..command },
-            Target::Process(process) => UserCommand { process_id: process.to_string(), ..command },
-            Target::Chain(chain) => UserCommand { chain_id: chain.to_string(), ..command },
-            Target::Task(task) => UserCommand { task_id: task.to_string(), ..command },
-            Target::Thread(thread) => UserCommand { thread_id: thread.to_string(), ..command },
-            Target::Team(team) => UserCommand { team: team.to_string(), ..command },
-            Target::Submodule(submodule) => UserCommand { submodule: Some(*submodule), ..command },
+            CommandTarget::Action(action) => UserCommand { action_id: action.to_string(), ..command },
+            CommandTarget::Process(process) => UserCommand { process_id: process.to_string(), ..command },
+            CommandTarget::Chain(chain) => UserCommand { chain_id: chain.to_string(), ..command },
+            CommandTarget::Task(task) => UserCommand { task_id: task.to_string(), ..command },
+            CommandTarget::Thread(thread) => UserCommand { thread_id: thread.to_string(), ..command },
+            CommandTarget::Team(team) => UserCommand { team: team.to_string(), ..command },
+            CommandTarget::Submodule(submodule) => UserCommand { submodule: Some(*submodule), ..command },
         }
         .into()
     }
@@ -234,9 +241,9 @@ mod tests {
 
     fn read(command: &str, rest: &str) -> Result<UserCommand, Vec<FieldError>> {
         let body = format!(r#"{{"user": "ann", "agent": "a", "command": "{command}"{rest}}}"#);
-        let fields = Fields::from_json(body.as_bytes()).unwrap();
-        let command = Command::read(fields, &GatewayConfig::default()).map_err(|problem| problem.errors)?;
-        let Body::UserCommand(command) = command.body("c-1") else { panic!() };
+        let fields = RequestFields::from_json(body.as_bytes()).unwrap();
+        let command = CommandInput::from_fields(fields, &GatewayConfig::default()).map_err(|problem| problem.errors)?;
+        let Body::UserCommand(command) = command.into_body("c-1") else { panic!() };
         Ok(command)
     }
 
@@ -313,7 +320,8 @@ mod tests {
     #[test]
     fn everything_wrong_is_named() {
         let body = br#"{"user": 1, "agent": "", "command": "dance", "command_id": "", "x": 1}"#;
-        let problem = Command::read(Fields::from_json(body).unwrap(), &GatewayConfig::default()).unwrap_err();
+        let problem =
+            CommandInput::from_fields(RequestFields::from_json(body).unwrap(), &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["user", "agent", "command", "action_id", "command_id", "x"]);
     }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::BusError,
     event_json,
-    record::{Raw, Record},
+    record::{RawMessage, Record},
     subjects::{Consumer, DLQ_STREAM, Service},
 };
 use kairo_proto::{
@@ -28,49 +28,52 @@ use kairo_proto::{
 };
 use uuid::Uuid;
 
-use super::{Gateway, answer::Told, query};
+use super::{Gateway, query, sorted_json::SortedJson};
 use crate::{
     auth::Caller,
-    fields::{Fields, parsed},
+    fields::{RequestFields, parse_text},
     problem::{FieldError, Problem},
 };
 
 /// Letters asked for at once.
 const AT_ONCE: u64 = 16;
 
-pub async fn get(
+pub async fn list_dead_letters(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
-) -> Result<Told<ListDeadLettersResponse>, Problem> {
-    let mut fields = Fields::from_query(query.as_deref());
-    let limit = query::limit(&mut fields, &gateway.config);
+) -> Result<SortedJson<ListDeadLettersResponse>, Problem> {
+    let mut fields = RequestFields::from_query(query.as_deref());
+    let limit = query::parse_limit(&mut fields, &gateway.config);
     let limit = fields.complete(|| usize::try_from(limit).ok())?;
-    let Found { letters, retries, .. } = newest(&gateway, limit).await.map_err(unread)?;
+    let DeadLetterList { letters, retries, .. } = read_newest(&gateway, limit).await.map_err(unreadable_problem)?;
     let retries = letters.iter().filter_map(|letter| retries.get(&letter.sequence).cloned()).collect();
-    Ok(Told(ListDeadLettersResponse { dead_letters: letters, retries }))
+    Ok(SortedJson(ListDeadLettersResponse { dead_letters: letters, retries }))
 }
 
 /// Has the service that wrote a letter deal with its message again.
-pub async fn retry(
+pub async fn retry_dead_letter(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<(StatusCode, Told<RetryDeadLetterResponse>), Problem> {
-    let sequence = sequence(path)?;
+) -> Result<(StatusCode, SortedJson<RetryDeadLetterResponse>), Problem> {
+    let sequence = path_sequence(path)?;
     let found = async {
         // No stream has a message 0, and none is asked for one.
         if sequence == 0 {
             return Ok(None);
         }
         let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(DLQ_STREAM).await?;
-        letter(&stream, sequence).await
+        fetch_letter(&stream, sequence).await
     };
-    let record = found.await.map_err(unread)?.and_then(|message| read(message, gateway.bus.limits.max_body_bytes));
+    let record = found
+        .await
+        .map_err(unreadable_problem)?
+        .and_then(|message| decode_letter(message, gateway.bus.limits.max_body_bytes));
     let letter = record.as_ref().and_then(|record| DeadLetter::of(&record.body));
     let none = || {
         Problem::not_found(format!("there is no dead letter {sequence}; GET /v1/dead-letters lists those there are"))
     };
-    let (service, order) = order(sequence, letter.ok_or_else(none)?)?;
+    let (service, order) = build_retry(sequence, letter.ok_or_else(none)?)?;
     let retry_id = gateway.bus.retry_dead_letter(&caller.principal(), service, order).await?;
     tracing::info!(letter = sequence, service = service.name(), %retry_id, "a dead letter is to be dealt with again");
     let told = RetryDeadLetterResponse {
@@ -78,20 +81,20 @@ pub async fn retry(
         retry_id: retry_id.to_string(),
         service: service.name().to_owned(),
     };
-    Ok((StatusCode::ACCEPTED, Told(told)))
+    Ok((StatusCode::ACCEPTED, SortedJson(told)))
 }
 
-fn sequence(path: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
+fn path_sequence(path: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
     let given = path.map(|Path(given)| given).unwrap_or_default();
-    parsed(&given).ok_or_else(|| {
+    parse_text(&given).ok_or_else(|| {
         let expected = "the sequence of a letter, as GET /v1/dead-letters tells it".to_owned();
         let found = Some(given.chars().take(80).collect());
-        Problem::invalid(vec![FieldError { field: "letter".to_owned(), expected, found }])
+        Problem::invalid_fields(vec![FieldError { field: "letter".to_owned(), expected, found }])
     })
 }
 
 /// Returns the service that handles a dead letter again, and its retry order.
-fn order(sequence: u64, letter: &DeadLetter) -> Result<(Service, DeadLetterRetry), Problem> {
+fn build_retry(sequence: u64, letter: &DeadLetter) -> Result<(Service, DeadLetterRetry), Problem> {
     let DeadLetter { consumer, stream, sequence: message, .. } = letter;
     if consumer == Service::Projector.name() {
         return Err(Problem::conflict(
@@ -99,20 +102,20 @@ fn order(sequence: u64, letter: &DeadLetter) -> Result<(Service, DeadLetterRetry
              too",
         ));
     }
-    let known = Consumer::set_aside_by(consumer);
+    let known = Consumer::from_dead_letter(consumer);
     let known = known.ok_or_else(|| Problem::conflict(format!("this version knows no consumer {consumer}")))?;
     let order =
         DeadLetterRetry { letter: sequence, consumer: consumer.clone(), stream: stream.clone(), sequence: *message };
     Ok((known.service(), order))
 }
 
-fn unread(source: async_nats::Error) -> Problem {
+fn unreadable_problem(source: async_nats::Error) -> Problem {
     BusError::Unavailable { doing: "reading the dead letters", source }.into()
 }
 
 /// Dead letters and their retries, read from the newest back.
 #[derive(Default)]
-struct Found {
+struct DeadLetterList {
     letters: Vec<Event>,
     /// The newest order of each letter.
     retries: BTreeMap<u64, RetryRow>,
@@ -120,9 +123,9 @@ struct Found {
     outcomes: HashMap<Uuid, DeadLetterRetried>,
 }
 
-impl Found {
+impl DeadLetterList {
     /// Takes in a record that is older than all taken in so far.
-    fn take(&mut self, record: &Record) {
+    fn add_record(&mut self, record: &Record) {
         let Record { envelope, body, .. } = record;
         if let (Some(retried), Some(order)) = (DeadLetterRetried::of(body), envelope.causation_id) {
             self.outcomes.insert(order, retried.clone());
@@ -138,17 +141,17 @@ impl Found {
     }
 }
 
-async fn newest(gateway: &Gateway, limit: usize) -> Result<Found, async_nats::Error> {
+async fn read_newest(gateway: &Gateway, limit: usize) -> Result<DeadLetterList, async_nats::Error> {
     let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(DLQ_STREAM).await?;
     let state = stream.get_info().await?.state;
-    let mut found = Found::default();
+    let mut found = DeadLetterList::default();
     let mut end = state.last_sequence;
     while found.letters.len() < limit && end >= state.first_sequence.max(1) {
         let start = end.saturating_sub(AT_ONCE - 1).max(state.first_sequence).max(1);
-        for letter in try_join_all((start..=end).rev().map(|sequence| letter(&stream, sequence))).await? {
+        for letter in try_join_all((start..=end).rev().map(|sequence| fetch_letter(&stream, sequence))).await? {
             // The server's own advisories lie here too, and are no letters.
-            let record = letter.and_then(|letter| read(letter, gateway.bus.limits.max_body_bytes));
-            record.iter().for_each(|record| found.take(record));
+            let record = letter.and_then(|letter| decode_letter(letter, gateway.bus.limits.max_body_bytes));
+            record.iter().for_each(|record| found.add_record(record));
         }
         end = start - 1;
     }
@@ -157,7 +160,7 @@ async fn newest(gateway: &Gateway, limit: usize) -> Result<Found, async_nats::Er
 }
 
 /// The letter at this place; none if an operator removed it.
-async fn letter(stream: &Stream<()>, sequence: u64) -> Result<Option<StreamMessage>, async_nats::Error> {
+async fn fetch_letter(stream: &Stream<()>, sequence: u64) -> Result<Option<StreamMessage>, async_nats::Error> {
     match stream.direct_get(sequence).await {
         Ok(letter) => Ok(Some(letter)),
         Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
@@ -165,8 +168,8 @@ async fn letter(stream: &Stream<()>, sequence: u64) -> Result<Option<StreamMessa
     }
 }
 
-fn read(letter: StreamMessage, max_body: usize) -> Option<Record> {
-    let raw = Raw {
+fn decode_letter(letter: StreamMessage, max_body: usize) -> Option<Record> {
+    let raw = RawMessage {
         sequence: letter.sequence,
         subject: letter.subject.to_string(),
         partition: None,
@@ -190,10 +193,10 @@ mod tests {
 
     #[test]
     fn whoever_wrote_a_letter_is_told_to_deal_with_it_again() {
-        let (service, order) = order(3, &letter_of("tool-runner-processes")).unwrap();
+        let (service, order) = build_retry(3, &letter_of("tool-runner-processes")).unwrap();
         assert_eq!((service, order.letter, order.sequence), (Service::ToolRunner, 3, 7));
         for (consumer, named) in [("projector", "rebuild"), ("nobody", "nobody")] {
-            let problem = super::order(3, &letter_of(consumer)).unwrap_err();
+            let problem = build_retry(3, &letter_of(consumer)).unwrap_err();
             assert_eq!(problem.status, StatusCode::CONFLICT);
             assert!(problem.detail.contains(named), "{}", problem.detail);
         }
@@ -203,7 +206,7 @@ mod tests {
     fn of_each_letter_the_newest_retry_is_told_with_what_came_of_it() {
         let record = |sequence: u64, id: u128, cause: Option<u128>, subject: &str, body: kairo_proto::Body| {
             let id = Uuid::from_u128(id);
-            let entering = kairo_core::envelope::Envelope::entering(
+            let entering = kairo_core::envelope::Envelope::from_outside(
                 id,
                 Service::Gateway,
                 kairo_core::envelope::Origin::System,
@@ -226,7 +229,7 @@ mod tests {
             )
         };
         let retried = DeadLetterRetried { letter: 1, outcome: "failed".into(), reason: "away".into() };
-        let mut found = Found::default();
+        let mut found = DeadLetterList::default();
         let all = [
             order(9, 90, 2),
             record(8, 80, Some(70), "kairo.dlq.router.retried", retried.into()),
@@ -235,7 +238,7 @@ mod tests {
             record(2, 20, None, "kairo.dlq.router.letter", letter_of("router").into()),
             record(1, 10, None, "kairo.dlq.router.letter", letter_of("router").into()),
         ];
-        all.iter().for_each(|record| found.take(record));
+        all.iter().for_each(|record| found.add_record(record));
         let told: Vec<_> =
             found.retries.values().map(|it| (it.letter, it.outcome.as_deref(), it.reason.as_str())).collect();
         assert_eq!(told, [(1, Some("failed"), "away"), (2, None, "")]);

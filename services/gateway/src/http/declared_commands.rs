@@ -6,24 +6,24 @@ use axum::{
 };
 use kairo_proto::v1::{DeclaredCommand, ListCommandsResponse};
 
-use super::{Gateway, answer::Told};
-use crate::{auth::Caller, fields::Fields, problem::Problem};
+use super::{Gateway, sorted_json::SortedJson};
+use crate::{auth::Caller, fields::RequestFields, problem::Problem};
 
 /// The commands of the agents that the caller may name.
-pub async fn get(
+pub async fn list_commands(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
-) -> Result<Told<ListCommandsResponse>, Problem> {
-    Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    gateway.commands.caught_up(0).await?;
-    let known = gateway.commands.known();
-    let seen = known.all().filter(|(agent, _)| caller.act_on_agent(Some(agent.as_str())).is_ok());
+) -> Result<SortedJson<ListCommandsResponse>, Problem> {
+    RequestFields::from_query(query.as_deref()).complete(|| Some(()))?;
+    gateway.commands.catch_up(0).await?;
+    let known = gateway.commands.lock_commands();
+    let seen = known.all().filter(|(agent, _)| caller.require_agent(Some(agent.as_str())).is_ok());
     let commands = seen.map(|(agent, command)| DeclaredCommand {
         agent: agent.to_string(),
         command: command.value.clone(),
         label: command.label.clone(),
         help: command.help.clone(),
     });
-    Ok(Told(ListCommandsResponse { commands: commands.collect() }))
+    Ok(SortedJson(ListCommandsResponse { commands: commands.collect() }))
 }

@@ -15,15 +15,15 @@ const TOLD: usize = 16;
 
 /// The tag of what is the same byte by byte.
 pub fn strong(content: &[u8]) -> HeaderValue {
-    quoted("", content)
+    digest_tag("", content)
 }
 
 /// The tag of an answer that means the same as long as this part of it is the same.
 pub fn weak(content: &[u8]) -> HeaderValue {
-    quoted("W/", content)
+    digest_tag("W/", content)
 }
 
-fn quoted(prefix: &str, content: &[u8]) -> HeaderValue {
+fn digest_tag(prefix: &str, content: &[u8]) -> HeaderValue {
     let digest = Sha256::digest(content);
     let told = BASE64URL_NOPAD.encode(digest.get(..TOLD).unwrap_or(&digest));
     // Nothing but letters, digits, - and _ between the quotes.
@@ -31,13 +31,13 @@ fn quoted(prefix: &str, content: &[u8]) -> HeaderValue {
 }
 
 /// Answers 304, without a body, whoever has the answer already.
-pub async fn check(request: Request, next: Next) -> Response {
+pub async fn answer_not_modified(request: Request, next: Next) -> Response {
     let asks = matches!(*request.method(), Method::GET | Method::HEAD);
-    let held = asks.then(|| held(request.headers())).filter(|held| !held.is_empty());
+    let held = asks.then(|| if_none_match_values(request.headers())).filter(|held| !held.is_empty());
     let response = next.run(request).await;
     let (Some(held), StatusCode::OK) = (held, response.status()) else { return response };
     let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
-    if !tag.is_some_and(|tag| held.iter().any(|held| fits(held, tag))) {
+    if !tag.is_some_and(|tag| held.iter().any(|held| matches_tag(held, tag))) {
         return response;
     }
     let (mut head, _) = response.into_parts();
@@ -48,20 +48,20 @@ pub async fn check(request: Request, next: Next) -> Response {
 }
 
 /// The values of `If-None-Match`.
-fn held(headers: &HeaderMap) -> Vec<String> {
+fn if_none_match_values(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(header::IF_NONE_MATCH).iter();
     values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
 }
 
 /// Returns true if a list of tags, or `*` for any, holds this one, whether or not one of the two is weak. Anything
 /// after an element that is no tag is ignored.
-fn fits(list: &str, tag: &str) -> bool {
+fn matches_tag(list: &str, tag: &str) -> bool {
     let opaque = tag.strip_prefix("W/").unwrap_or(tag);
-    list.trim() == "*" || tags(list).any(|held| held == opaque)
+    list.trim() == "*" || parse_tags(list).any(|held| held == opaque)
 }
 
 /// The tags of a list with their quotes, which may hold commas, and without their weakness.
-fn tags(list: &str) -> impl Iterator<Item = &str> {
+fn parse_tags(list: &str) -> impl Iterator<Item = &str> {
     let mut rest = list;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches([' ', '\t', ',']);
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn tags_are_compared_weakly() {
         for list in [r#""a""#, r#"W/"a""#, r#""b", "a""#, r#""b,"  ,,W/"a","c""#, "*", " * "] {
-            assert!(fits(list, r#""a""#) && fits(list, r#"W/"a""#), "{list}");
+            assert!(matches_tag(list, r#""a""#) && matches_tag(list, r#"W/"a""#), "{list}");
         }
         for list in ["", "a", r#""A""#, r#""b", "c""#, r#""b,a""#, r#""a"#, r#"w/"a""#, r#"x "a""#, r#""*""#, "*, *"] {
-            assert!(!fits(list, r#""a""#), "{list}");
+            assert!(!matches_tag(list, r#""a""#), "{list}");
         }
-        assert!(fits(r#""x", "a,b""#, r#""a,b""#));
+        assert!(matches_tag(r#""x", "a,b""#, r#""a,b""#));
     }
 }

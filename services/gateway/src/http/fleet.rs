@@ -3,7 +3,7 @@
 
 use axum::{Extension, extract::State};
 use kairo_core::{
-    bus::epoch::{Hold, Promotion},
+    bus::epoch::{EpochHold, EpochPromotion},
     principal::Principal,
     vocabulary::{self, READER},
 };
@@ -15,28 +15,28 @@ use kairo_proto::{
     },
 };
 
-use super::{Gateway, answer::Told, status};
+use super::{Gateway, sorted_json::SortedJson, status};
 use crate::{auth::Caller, problem::Problem};
 
-pub async fn get(State(gateway): State<Gateway>) -> Result<Told<GetFleetResponse>, Problem> {
-    let (replicas, announced) = tokio::join!(status::services(&gateway), gateway.bus.announced());
+pub async fn get_fleet(State(gateway): State<Gateway>) -> Result<SortedJson<GetFleetResponse>, Problem> {
+    let (replicas, announced) = tokio::join!(status::ping_replicas(&gateway), gateway.bus.epoch_state());
     let (replicas, announced) = (replicas?, announced?);
-    let enables = vocabulary::enabled(announced.epoch);
-    Ok(Told(GetFleetResponse {
+    let enables = vocabulary::features_after(announced.epoch);
+    Ok(SortedJson(GetFleetResponse {
         epoch: announced.epoch,
         reader: READER,
-        behind: behind(&replicas),
-        replicas: replicas.into_iter().map(replica).collect(),
+        behind: replicas_behind(&replicas),
+        replicas: replicas.into_iter().map(fleet_replica_row).collect(),
         enables: enables.map(|(epoch, what)| EnabledRow { epoch, what: what.to_owned() }).collect(),
-        hold: announced.hold.map(told),
+        hold: announced.hold.map(hold_row),
     }))
 }
 
-pub async fn promote(
+pub async fn promote_fleet(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
-) -> Result<Told<PromoteFleetResponse>, Problem> {
-    let behind = behind(&status::services(&gateway).await?);
+) -> Result<SortedJson<PromoteFleetResponse>, Problem> {
+    let behind = replicas_behind(&status::ping_replicas(&gateway).await?);
     if !behind.is_empty() {
         let detail = format!(
             "epoch {READER} is read by all but these, which are of an older version: {}; replace them and promote again",
@@ -45,54 +45,56 @@ pub async fn promote(
         return Err(Problem::conflict(detail));
     }
     match gateway.bus.raise_epoch(READER, &caller.principal()).await? {
-        Promotion::Held(hold) => Err(Problem::conflict(format!("{}; kairo fleet release ends that", held(&hold)))),
-        Promotion::InForce { before } => {
+        EpochPromotion::Held(hold) => {
+            Err(Problem::conflict(format!("{}; kairo fleet release ends that", describe_hold(&hold))))
+        }
+        EpochPromotion::InForce { before } => {
             let epoch = before.max(READER);
             tracing::info!(epoch, before, "the epoch was raised");
-            Ok(Told(PromoteFleetResponse { epoch, before }))
+            Ok(SortedJson(PromoteFleetResponse { epoch, before }))
         }
     }
 }
 
-pub async fn hold(
+pub async fn hold_fleet(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
-) -> Result<Told<HoldFleetResponse>, Problem> {
+) -> Result<SortedJson<HoldFleetResponse>, Problem> {
     let by = caller.principal();
     let before = gateway.bus.hold_epoch(&by).await?;
-    let hold = before.unwrap_or_else(|| Hold { by: Some(by), since: gateway.bus.now() });
-    tracing::info!(hold = held(&hold), "the epoch is held");
-    Ok(Told(HoldFleetResponse { hold: Some(told(hold)) }))
+    let hold = before.unwrap_or_else(|| EpochHold { by: Some(by), since: gateway.bus.now() });
+    tracing::info!(hold = describe_hold(&hold), "the epoch is held");
+    Ok(SortedJson(HoldFleetResponse { hold: Some(hold_row(hold)) }))
 }
 
-pub async fn release(
+pub async fn release_fleet(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
-) -> Result<Told<ReleaseFleetResponse>, Problem> {
+) -> Result<SortedJson<ReleaseFleetResponse>, Problem> {
     let released = gateway.bus.release_epoch(&caller.principal()).await?;
     tracing::info!(held = released.is_some(), "the epoch is not held any more");
-    Ok(Told(ReleaseFleetResponse { released: released.map(told) }))
+    Ok(SortedJson(ReleaseFleetResponse { released: released.map(hold_row) }))
 }
 
 /// Those that read less than this gateway.
-fn behind(replicas: &[ReplicaRow]) -> Vec<String> {
+fn replicas_behind(replicas: &[ReplicaRow]) -> Vec<String> {
     let readers = replicas.iter().map(|replica| (replica.instance.as_str(), replica.reader));
-    vocabulary::behind(READER, readers).into_iter().map(str::to_owned).collect()
+    vocabulary::replicas_behind(READER, readers).into_iter().map(str::to_owned).collect()
 }
 
-fn replica(replica: ReplicaRow) -> FleetReplicaRow {
+fn fleet_replica_row(replica: ReplicaRow) -> FleetReplicaRow {
     let ReplicaRow { service, instance, version, reader, .. } = replica;
     FleetReplicaRow { service, instance, version, reader }
 }
 
-fn held(hold: &Hold) -> String {
-    format!("{} keeps the epoch from being raised, since {}", who(hold), hold.since)
+fn describe_hold(hold: &EpochHold) -> String {
+    format!("{} keeps the epoch from being raised, since {}", holder_name(hold), hold.since)
 }
 
-fn told(hold: Hold) -> HoldRow {
-    HoldRow { by: who(&hold), since: Some(time::message(hold.since)) }
+fn hold_row(hold: EpochHold) -> HoldRow {
+    HoldRow { by: holder_name(&hold), since: Some(time::message(hold.since)) }
 }
 
-fn who(hold: &Hold) -> String {
+fn holder_name(hold: &EpochHold) -> String {
     hold.by.as_ref().map_or_else(|| "somebody".to_owned(), Principal::to_string)
 }

@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 use jiff::SignedDuration;
 use kairo_core::{ids::Name, log_message};
 use kairo_fork::{
-    Keep,
+    PendingFate,
     tools::{CallResult, ToolError},
 };
 use kairo_proto::{
@@ -23,26 +23,28 @@ use kairo_proto::{
     words::{ToolErrorKind, Verdict},
 };
 use kairo_replay::{
-    cut::{Cut, NoCut, Parts},
-    timeline::Broken,
+    cut::{Cut, CutError, ForkParts},
+    timeline::BrokenLog,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
     Gateway,
+    blocking_computation::{WaitingClient, compute_on_agent_log},
     body::JsonBody,
-    computing::{Wanted, of_part},
     query,
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, UUID, at_most, count, name, one_of, parsed, text, value},
+    fields::{
+        NAME, RequestFields, UUID, bounded_text, json_count, json_text, one_of, parse_name, parse_text, query_value,
+    },
     forks::{
-        Wish,
-        hosted::Hosted,
-        told::{Behind, Entry},
+        ForkRequest,
+        fork_history::{ForkHistoryEntry, HistoryPage},
+        hosted_fork::HostedFork,
     },
     problem::Problem,
 };
@@ -54,103 +56,110 @@ const LONGEST_WAIT: u32 = 31_536_000;
 
 type ForkPath = Result<Path<String>, PathRejection>;
 
-pub async fn begin(
+pub async fn begin_fork(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
-    let agent = query::agent(path)?;
-    let wish = read(&body, &gateway.config)?;
-    let seat = gateway.forks.seat()?;
+    let agent = query::path_agent(path)?;
+    let wish = parse_fork_wish(&body, &gateway.config)?;
+    let seat = gateway.forks.take_seat()?;
     let (whose, at) = (agent.clone(), wish.at);
     // All of it: what stands behind the cut answers what is asked again.
-    let parts = of_part(&gateway, &agent, u64::MAX, move |messages, wanted| cut(whose, at, messages, wanted)).await?;
+    let parts =
+        compute_on_agent_log(&gateway, &agent, u64::MAX, move |messages, wanted| cut_log(whose, at, messages, wanted))
+            .await?;
     let parts = parts.map_err(|broken| Problem::unreplayable(&broken))?;
     let parts = parts.map_err(|_| Problem::not_found("the log has nothing of this agent up to there"))?;
     let fork = gateway.forks.begin(seat, agent, parts, wish).await;
     let fork = fork.map_err(|error| Problem::unreplayable(&error))?;
-    Ok((StatusCode::CREATED, Json(fork.standing())).into_response())
+    Ok((StatusCode::CREATED, Json(fork.status())).into_response())
 }
 
 /// The parts of a fork, and the users whose words they hold.
-type Held = (Parts, BTreeSet<String>);
+type CutLog = (ForkParts, BTreeSet<String>);
 
-fn cut(agent: Name, at: Option<u64>, messages: &[LogMessage], wanted: &Wanted) -> Result<Result<Held, NoCut>, Broken> {
+fn cut_log(
+    agent: Name,
+    at: Option<u64>,
+    messages: &[LogMessage],
+    wanted: &WaitingClient,
+) -> Result<Result<CutLog, CutError>, BrokenLog> {
     let (mut cut, mut holds) = (Cut::new(at, [agent].into()), BTreeSet::new());
-    for message in wanted.each(messages) {
-        holds.extend(log_message::whose(message).users().into_iter().map(str::to_owned));
-        cut.take(message)?;
+    for message in wanted.while_waiting(messages) {
+        holds.extend(log_message::content_owners(message).all_owners().into_iter().map(str::to_owned));
+        cut.apply(message)?;
     }
-    Ok(cut.parts().map(|parts| (parts, holds)))
+    Ok(cut.into_parts().map(|parts| (parts, holds)))
 }
 
 /// Those that are open, from the one that was begun first. There are `gateway.max_forks` at most.
-pub async fn list(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
-    Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    let forks = gateway.forks.each(|fork| json!(fork.standing()));
+pub async fn list_forks(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
+    RequestFields::from_query(query.as_deref()).complete(|| Some(()))?;
+    let forks = gateway.forks.map_open(|fork| json!(fork.status()));
     Ok(Json(json!({ "forks": forks, "max_forks": gateway.forks.max() })))
 }
 
-pub fn read(body: &[u8], config: &GatewayConfig) -> Result<Wish, Problem> {
-    let mut fields = Fields::from_json(body)?;
+pub fn parse_fork_wish(body: &[u8], config: &GatewayConfig) -> Result<ForkRequest, Problem> {
+    let mut fields = RequestFields::from_json(body)?;
     let at = fields.optional("at", "a sequence", Value::as_u64);
-    let pending = fields.optional("pending", PENDING.join(" or "), text(one_of(PENDING)));
+    let pending = fields.optional("pending", PENDING.join(" or "), json_text(one_of(PENDING)));
     let longest = config.max_prompt_bytes;
-    let prompt = fields.optional("prompt", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
-    let user = fields.optional("user", NAME, text(name));
-    let pending = if pending == Some("lost") { Keep::Lost } else { Keep::Recorded };
-    fields.complete(|| Some(Wish { at, pending, prompt, user }))
+    let prompt = fields.optional("prompt", format!("text of 1 to {longest} bytes"), json_text(bounded_text(longest)));
+    let user = fields.optional("user", NAME, json_text(parse_name));
+    let pending = if pending == Some("lost") { PendingFate::Lost } else { PendingFate::Recorded };
+    fields.complete(|| Some(ForkRequest { at, pending, prompt, user }))
 }
 
-pub async fn get(
+pub async fn get_fork(
     State(gateway): State<Gateway>,
     path: ForkPath,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Problem> {
-    Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    Ok(Json(json!(find(&gateway, path)?.standing())))
+    RequestFields::from_query(query.as_deref()).complete(|| Some(()))?;
+    Ok(Json(json!(find_fork(&gateway, path)?.status())))
 }
 
-pub async fn end(State(gateway): State<Gateway>, path: ForkPath) -> Result<StatusCode, Problem> {
-    let fork = find(&gateway, path)?;
+pub async fn end_fork(State(gateway): State<Gateway>, path: ForkPath) -> Result<StatusCode, Problem> {
+    let fork = find_fork(&gateway, path)?;
     fork.end("it was ended");
-    fork.ended().await;
+    fork.wait_until_ended().await;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub async fn say(
+pub async fn say_to_fork(
     State(gateway): State<Gateway>,
     path: ForkPath,
     JsonBody(body): JsonBody,
 ) -> Result<StatusCode, Problem> {
-    let said = read_message(&body, &gateway.config)?;
-    find(&gateway, path)?.say(said)?;
+    let said = parse_message(&body, &gateway.config)?;
+    find_fork(&gateway, path)?.send_message(said)?;
     Ok(StatusCode::ACCEPTED)
 }
 
-pub fn read_message(body: &[u8], config: &GatewayConfig) -> Result<String, Problem> {
-    let mut fields = Fields::from_json(body)?;
+pub fn parse_message(body: &[u8], config: &GatewayConfig) -> Result<String, Problem> {
+    let mut fields = RequestFields::from_json(body)?;
     let longest = config.max_text_bytes;
-    let said = fields.required("text", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
+    let said = fields.required("text", format!("text of 1 to {longest} bytes"), json_text(bounded_text(longest)));
     fields.complete(|| said)
 }
 
-pub async fn answer(
+pub async fn answer_fork_question(
     State(gateway): State<Gateway>,
     path: ForkPath,
     JsonBody(body): JsonBody,
 ) -> Result<StatusCode, Problem> {
-    let (question, result) = read_answer(&body)?;
-    find(&gateway, path)?.answer(question, result)?;
+    let (question, result) = parse_answer(&body)?;
+    find_fork(&gateway, path)?.answer_question(question, result)?;
     Ok(StatusCode::ACCEPTED)
 }
 
 /// The question, and what its call comes to; nothing where it is locked.
-pub fn read_answer(body: &[u8]) -> Result<(u64, Option<CallResult>), Problem> {
-    let mut fields = Fields::from_json(body)?;
+pub fn parse_answer(body: &[u8]) -> Result<(u64, Option<CallResult>), Problem> {
+    let mut fields = RequestFields::from_json(body)?;
     let question = fields.required("question", "the number of a question", Value::as_u64);
     let result = fields.optional("result", "JSON", |result| Some(result.clone()));
-    let error = fields.optional("error", "text", text(|error| Some(error.to_owned())));
+    let error = fields.optional("error", "text", json_text(|error| Some(error.to_owned())));
     if result.is_some() && error.is_some() {
         fields.reject("error", "nothing where there is a result");
     }
@@ -158,43 +167,43 @@ pub fn read_answer(body: &[u8]) -> Result<(u64, Option<CallResult>), Problem> {
     fields.complete(|| Some((question?, result.map(Ok).or(failed))))
 }
 
-pub async fn approve(
+pub async fn approve_fork_action(
     State(gateway): State<Gateway>,
     path: ForkPath,
     JsonBody(body): JsonBody,
 ) -> Result<StatusCode, Problem> {
-    let (action_id, verdict) = read_approval(&body)?;
-    find(&gateway, path)?.approve(action_id, verdict)?;
+    let (action_id, verdict) = parse_approval(&body)?;
+    find_fork(&gateway, path)?.approve(action_id, verdict)?;
     Ok(StatusCode::ACCEPTED)
 }
 
-pub fn read_approval(body: &[u8]) -> Result<(Uuid, &'static str), Problem> {
-    let mut fields = Fields::from_json(body)?;
-    let action_id = fields.required("action_id", UUID, text(parsed));
+pub fn parse_approval(body: &[u8]) -> Result<(Uuid, &'static str), Problem> {
+    let mut fields = RequestFields::from_json(body)?;
+    let action_id = fields.required("action_id", UUID, json_text(parse_text));
     let verdict =
-        fields.required("verdict", format!("one of {}", Verdict::WORDS.join(", ")), text(one_of(Verdict::WORDS)));
+        fields.required("verdict", format!("one of {}", Verdict::WORDS.join(", ")), json_text(one_of(Verdict::WORDS)));
     fields.complete(|| Some((action_id?, verdict?)))
 }
 
-pub async fn wait(
+pub async fn pass_fork_time(
     State(gateway): State<Gateway>,
     path: ForkPath,
     JsonBody(body): JsonBody,
 ) -> Result<StatusCode, Problem> {
-    let time = read_wait(&body)?;
-    find(&gateway, path)?.wait(time)?;
+    let time = parse_wait(&body)?;
+    find_fork(&gateway, path)?.advance_clock(time)?;
     Ok(StatusCode::ACCEPTED)
 }
 
 /// Reads the time to let pass; none lets time pass until the next timer goes off.
-pub fn read_wait(body: &[u8]) -> Result<Option<SignedDuration>, Problem> {
-    let mut fields = Fields::from_json(body)?;
-    let seconds = fields.optional("seconds", format!("1 to {LONGEST_WAIT}"), count(1..=LONGEST_WAIT));
+pub fn parse_wait(body: &[u8]) -> Result<Option<SignedDuration>, Problem> {
+    let mut fields = RequestFields::from_json(body)?;
+    let seconds = fields.optional("seconds", format!("1 to {LONGEST_WAIT}"), json_count(1..=LONGEST_WAIT));
     fields.complete(|| Some(seconds.map(|seconds| SignedDuration::from_secs(seconds.into()))))
 }
 
 /// Streams the fork's events, from its beginning or after the position that a client saw last, until the fork ends.
-pub async fn events(
+pub async fn stream_fork_events(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: ForkPath,
@@ -202,28 +211,30 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("unreadable"));
-    let place = read_place(query.as_deref(), last)?;
-    let fork = find(&gateway, path)?;
+    let place = parse_position(query.as_deref(), last)?;
+    let fork = find_fork(&gateway, path)?;
     let permit = gateway.stream_permit(&caller, None)?;
     let shutdown = gateway.shutdown.clone();
     let gone = async move {
         tokio::select! {
-            () = permit.revoked() => {}
+            () = permit.wait_until_revoked() => {}
             () = shutdown.cancelled() => {}
-            () = caller.ended() => {}
+            () = caller.wait_for_expiry() => {}
         }
     };
-    let shown =
-        stream::unfold((fork, place), page).flat_map(stream::iter).map(Ok::<_, Infallible>).take_until(Box::pin(gone));
+    let shown = stream::unfold((fork, place), next_events)
+        .flat_map(stream::iter)
+        .map(Ok::<_, Infallible>)
+        .take_until(Box::pin(gone));
     let heartbeat = KeepAlive::new().interval(Duration::from_millis(gateway.config.heartbeat_ms));
     Ok(Sse::new(shown).keep_alive(heartbeat).into_response())
 }
 
-fn read_place(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<usize, Problem> {
-    let mut fields = Fields::from_query(url_query);
+fn parse_position(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<usize, Problem> {
+    let mut fields = RequestFields::from_query(url_query);
     let expected = "the id of an event of this stream";
-    let after = fields.optional("after", expected, value(parsed));
-    let last = last_event_id.filter(|id| !id.is_empty()).map(parsed);
+    let after = fields.optional("after", expected, query_value(parse_text));
+    let last = last_event_id.filter(|id| !id.is_empty()).map(parse_text);
     if last == Some(None) {
         fields.reject("Last-Event-ID", expected);
     }
@@ -231,21 +242,21 @@ fn read_place(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<us
 }
 
 /// Returns the events behind a position, and the position from which to go on.
-async fn page((fork, place): (Arc<Hosted>, usize)) -> Option<(Vec<Event>, (Arc<Hosted>, usize))> {
-    let Behind::Entries(entries) = fork.behind(place).await else { return None };
+async fn next_events((fork, place): (Arc<HostedFork>, usize)) -> Option<(Vec<Event>, (Arc<HostedFork>, usize))> {
+    let HistoryPage::Entries(entries) = fork.entries_after(place).await else { return None };
     let next = place + entries.len();
-    let events = entries.into_iter().zip(place + 1..).map(|(entry, at)| event(entry, at));
+    let events = entries.into_iter().zip(place + 1..).map(|(entry, at)| sse_event(entry, at));
     Some((events.collect(), (fork, next)))
 }
 
 /// An event of the log has no name, as in the stream of events.
-fn event(Entry { name, data }: Entry, at: usize) -> Event {
+fn sse_event(ForkHistoryEntry { name, data }: ForkHistoryEntry, at: usize) -> Event {
     let event = Event::default().id(at.to_string()).data(data);
     if name == "message" { event } else { event.event(name) }
 }
 
-fn find(gateway: &Gateway, path: ForkPath) -> Result<Arc<Hosted>, Problem> {
-    gateway.forks.get(query::id("fork", path)?)
+fn find_fork(gateway: &Gateway, path: ForkPath) -> Result<Arc<HostedFork>, Problem> {
+    gateway.forks.get(query::path_id("fork", path)?)
 }
 #[cfg(test)]
 mod tests {
@@ -258,27 +269,30 @@ mod tests {
     #[test]
     fn everything_wrong_is_named() {
         let body = br#"{ "at": "x", "pending": "kept", "prompt": "", "user": "Ann", "mood": 1 }"#;
-        let problem = read(body, &GatewayConfig::default()).unwrap_err();
+        let problem = parse_fork_wish(body, &GatewayConfig::default()).unwrap_err();
         assert_eq!(wrong(problem), ["at", "pending", "prompt", "user", "mood"]);
-        assert_eq!(wrong(read_answer(br#"{ "result": 1, "error": "no" }"#).unwrap_err()), ["question", "error"]);
-        assert_eq!(wrong(read_wait(br#"{ "seconds": 0 }"#).unwrap_err()), ["seconds"]);
+        assert_eq!(wrong(parse_answer(br#"{ "result": 1, "error": "no" }"#).unwrap_err()), ["question", "error"]);
+        assert_eq!(wrong(parse_wait(br#"{ "seconds": 0 }"#).unwrap_err()), ["seconds"]);
         assert_eq!(
-            wrong(read_place(Some("after=x&agent=a"), Some("y")).unwrap_err()),
+            wrong(parse_position(Some("after=x&agent=a"), Some("y")).unwrap_err()),
             ["after", "Last-Event-ID", "agent"]
         );
     }
 
     #[test]
     fn an_answer_is_a_result_an_error_or_that_the_call_is_locked() {
-        assert_eq!(read_answer(br#"{ "question": 1 }"#).unwrap(), (1, None));
-        assert_eq!(read_answer(br#"{ "question": 1, "result": [2] }"#).unwrap(), (1, Some(Ok(serde_json::json!([2])))));
-        let (_, failed) = read_answer(br#"{ "question": 1, "error": "taken" }"#).unwrap();
+        assert_eq!(parse_answer(br#"{ "question": 1 }"#).unwrap(), (1, None));
+        assert_eq!(
+            parse_answer(br#"{ "question": 1, "result": [2] }"#).unwrap(),
+            (1, Some(Ok(serde_json::json!([2]))))
+        );
+        let (_, failed) = parse_answer(br#"{ "question": 1, "error": "taken" }"#).unwrap();
         assert_eq!(failed.unwrap().unwrap_err().message, "taken");
     }
 
     #[test]
     fn coming_back_goes_before_the_url() {
-        assert_eq!(read_place(Some("after=3"), Some("7")).unwrap(), 7);
-        assert_eq!((read_place(Some("after=3"), None).unwrap(), read_place(None, None).unwrap()), (3, 0));
+        assert_eq!(parse_position(Some("after=3"), Some("7")).unwrap(), 7);
+        assert_eq!((parse_position(Some("after=3"), None).unwrap(), parse_position(None, None).unwrap()), (3, 0));
     }
 }

@@ -74,7 +74,7 @@ header Kairo-At-Least. What is wrong with a request is answered as application/p
 "
 );
 
-pub async fn get(headers: HeaderMap) -> Response {
+pub async fn get_home(headers: HeaderMap) -> Response {
     let vary = [(header::VARY, "accept")];
     if wants_page(&headers) {
         (vary, Redirect::to(console::PATH)).into_response()
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_endpoint_is_told() {
-        for row in access::all() {
+        for row in access::all_endpoints() {
             let told = format!("{} {}", row.method, row.path);
             // It is what is being read.
             assert!(row.path == "/" || TEXT.lines().any(|line| line == told), "{told}");

@@ -1,5 +1,5 @@
 //! Writes what a user says to the log, over any transport: one acknowledged publish, and nothing else, when the gateway
-//! chose the id. When the client chose it, the request may be a retry: see [`Ingest::known`].
+//! chose the id. When the client chose it, the request may be a retry: see [`UserInput::find_known`].
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{
         BusError,
-        append::{Outgoing, Written},
+        append::{OutgoingEvent, StoreAck},
     },
     envelope::{Envelope, FORGOTTEN, Modality, Origin},
     ids::{self, Name},
-    sharing::Holder,
+    sharing::QuotaHolder,
     subjects::{Route, Service},
 };
 use kairo_proto::Body;
@@ -25,18 +25,18 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, body::JsonBody, query, span::traceparent};
+use super::{Gateway, body::JsonBody, query, request_span::traceparent};
 use crate::{
     auth::{Caller, Scope},
     caps::spending,
     config::GatewayConfig,
-    fields::Fields,
-    ownership::{self, About},
+    fields::RequestFields,
+    ownership::{self, OrderSubject},
     problem::Problem,
 };
 
 /// A kind of thing that a user can say.
-pub trait Ingest: Clone + Sized + Send + Sync {
+pub trait UserInput: Clone + Sized + Send + Sync {
     /// The name of this kind, from which event ids are derived.
     const KIND: &'static str;
     /// The field in which the client may choose an id; the same id is the same thing, however often it is said.
@@ -44,7 +44,7 @@ pub trait Ingest: Clone + Sized + Send + Sync {
     const ROUTE: Route;
 
     /// Reads what a client sent. Fields that were read before count as known.
-    fn read(fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem>;
+    fn from_fields(fields: RequestFields<Value>, limits: &GatewayConfig) -> Result<Self, Problem>;
 
     fn user(&self) -> &Name;
 
@@ -60,12 +60,12 @@ pub trait Ingest: Clone + Sized + Send + Sync {
     }
 
     /// Returns the agent's object that it concerns, which must be the user's own where the key is limited to a user.
-    fn about(&self) -> Option<About> {
+    fn concerned_object(&self) -> Option<OrderSubject> {
         None
     }
 
     /// The agent that may be too busy to take it; none for what is always taken.
-    fn waits_for(&self, _default_agent: &str) -> Option<Name> {
+    fn backpressured_agent(&self, _default_agent: &str) -> Option<Name> {
         None
     }
 
@@ -75,13 +75,13 @@ pub trait Ingest: Clone + Sized + Send + Sync {
     }
 
     /// Returns the scope that a key needs to say it.
-    fn demands(&self) -> Scope {
+    fn required_scope(&self) -> Scope {
         Scope::Write
     }
 
     /// Refuses a caller who may not say such a thing.
-    fn permit(&self, caller: &Caller) -> Result<(), Problem> {
-        caller.require(self.demands())
+    fn authorize(&self, caller: &Caller) -> Result<(), Problem> {
+        caller.require_scope(self.required_scope())
     }
 
     /// Returns the modality of its content beside words.
@@ -94,33 +94,33 @@ pub trait Ingest: Clone + Sized + Send + Sync {
         std::future::ready(Ok(()))
     }
 
-    fn body(self, id: &str) -> Body;
+    fn into_body(self, id: &str) -> Body;
 
     /// Returns true if the event in the log under this id says the same.
     fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
-        self.clone().body(id) == *stored
+        self.clone().into_body(id) == *stored
     }
 
     /// Returns its event id and position in the log, if they are known without the log, which drops duplicates within
     /// its duplicate window. The read model knows older input; if it cannot answer, the request goes on.
-    fn known(&self, gateway: &Gateway, id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
+    fn find_known(&self, gateway: &Gateway, id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
         let event_id = event_id::<Self>(self.user(), id);
-        async move { Some((event_id, sequence_of(gateway, self.user(), event_id).await?)) }
+        async move { Some((event_id, find_sequence(gateway, self.user(), event_id).await?)) }
     }
 }
 
 /// Returns the position in the log of the event that entered with this id, as far as the read model knows.
-async fn sequence_of(gateway: &Gateway, user: &Name, event_id: Uuid) -> Option<u64> {
+async fn find_sequence(gateway: &Gateway, user: &Name, event_id: Uuid) -> Option<u64> {
     let query = EventsQuery { correlation: Some(event_id), limit: 1, ..EventsQuery::default() };
-    let model = gateway.read_model.for_holder(Holder::user(user.as_str()));
-    let events = async { model.snapshot().await?.events(&query).await };
-    let first = query::at_once(gateway, events).await?.into_iter().next()?;
+    let model = gateway.read_model.for_holder(QuotaHolder::for_user(user.as_str()));
+    let events = async { model.snapshot().await?.list_events(&query).await };
+    let first = query::lookup_or_none(gateway, events).await?.into_iter().next()?;
     (first.event_id == event_id).then_some(first.sequence)
 }
 
 /// The answer: it is in the log.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedInput {
     id_field: &'static str,
     id: String,
     pub event_id: Uuid,
@@ -130,13 +130,13 @@ pub struct Accepted {
 }
 
 #[cfg(test)]
-impl Accepted {
+impl AcceptedInput {
     pub fn sample(id_field: &'static str) -> Self {
         Self { id_field, id: "x-1".to_owned(), event_id: Uuid::nil(), sequence: 7, is_known: false }
     }
 }
 
-impl Serialize for Accepted {
+impl Serialize for AcceptedInput {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         let mut fields = out.serialize_map(Some(4))?;
         fields.serialize_entry(self.id_field, &self.id)?;
@@ -149,85 +149,94 @@ impl Serialize for Accepted {
 }
 
 /// The endpoint of a kind.
-pub async fn post<E: Ingest>(
+pub async fn accept_input<E: UserInput>(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
-) -> Result<(StatusCode, Json<Accepted>), Problem> {
-    let said = E::read(Fields::from_json(&body)?, &gateway.config)?;
-    let accepted = enter(&gateway, &caller, traceparent(&headers), said).await?;
+) -> Result<(StatusCode, Json<AcceptedInput>), Problem> {
+    let said = E::from_fields(RequestFields::from_json(&body)?, &gateway.config)?;
+    let accepted = submit_input(&gateway, &caller, traceparent(&headers), said).await?;
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
 /// Writes it, if the caller may say it.
-pub async fn enter<E: Ingest>(
+pub async fn submit_input<E: UserInput>(
     gateway: &Gateway,
     caller: &Caller,
     traceparent: Option<String>,
     said: E,
-) -> Result<Accepted, Problem> {
-    said.permit(caller)?;
-    caller.act_as_user(Some(said.user().as_str()))?;
-    caller.act_on_agent(said.agent().map(Name::as_str))?;
-    if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.about()) {
-        ownership::hold(gateway, user, agent.as_str(), &about).await?;
+) -> Result<AcceptedInput, Problem> {
+    said.authorize(caller)?;
+    caller.require_user(Some(said.user().as_str()))?;
+    caller.require_agent(said.agent().map(Name::as_str))?;
+    if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.concerned_object()) {
+        ownership::require_ownership(gateway, user, agent.as_str(), &about).await?;
     }
     let (id, known) = match said.id() {
-        Some(chosen) => (chosen.to_owned(), said.known(gateway, chosen).await),
-        None => (ids::entering().to_string(), None),
+        Some(chosen) => (chosen.to_owned(), said.find_known(gateway, chosen).await),
+        None => (ids::generate().to_string(), None),
     };
-    let (event_id, Written { sequence, duplicate: is_known }) = match known {
-        Some((event_id, sequence)) => (event_id, Written { sequence, duplicate: true }),
-        None => publish(gateway, caller, traceparent, said.clone(), &id).await?,
+    let (event_id, StoreAck { sequence, duplicate: is_known }) = match known {
+        Some((event_id, sequence)) => (event_id, StoreAck { sequence, duplicate: true }),
+        None => publish_input(gateway, caller, traceparent, said.clone(), &id).await?,
     };
     if is_known {
-        hold_to_first(gateway, &said, &id, sequence).await?;
+        reject_changed_input(gateway, &said, &id, sequence).await?;
     }
-    Ok(Accepted { id_field: E::ID, id, event_id, sequence, is_known })
+    Ok(AcceptedInput { id_field: E::ID, id, event_id, sequence, is_known })
 }
 
 /// Refuses what is said under an id under which something else was said before, at this sequence. What is gone from the log, or
 /// of a user who was forgotten, cannot be compared.
-async fn hold_to_first<E: Ingest>(gateway: &Gateway, said: &E, id: &str, sequence: u64) -> Result<(), Problem> {
+async fn reject_changed_input<E: UserInput>(
+    gateway: &Gateway,
+    said: &E,
+    id: &str,
+    sequence: u64,
+) -> Result<(), Problem> {
     let Some(raw) = gateway.bus.message_at(sequence).await? else { return Ok(()) };
     let is_forgotten = raw.header(FORGOTTEN).is_some();
     let Ok(stored) = raw.read(gateway.bus.limits.max_body_bytes) else { return Ok(()) };
     match is_forgotten || said.is_the_same_as(&stored.body, id) {
         true => Ok(()),
-        false => Err(Problem::another_body(E::KIND, E::ID, id, sequence)),
+        false => Err(Problem::id_reused(E::KIND, E::ID, id, sequence)),
     }
 }
 
 /// The id of the event that says it, which is also the correlation id of all that comes of it.
-pub fn event_id<E: Ingest>(user: &Name, id: &str) -> Uuid {
-    ids::named(E::KIND, &[user.as_str(), id])
+pub fn event_id<E: UserInput>(user: &Name, id: &str) -> Uuid {
+    ids::from_parts(E::KIND, &[user.as_str(), id])
 }
 
-async fn publish<E: Ingest>(
+async fn publish_input<E: UserInput>(
     gateway: &Gateway,
     caller: &Caller,
     traceparent: Option<String>,
     mut said: E,
     id: &str,
-) -> Result<(Uuid, Written), Problem> {
+) -> Result<(Uuid, StoreAck), Problem> {
     // What is in the log is always dealt with, so what has no room has to be refused here.
-    if let Some(agent) = said.waits_for(&gateway.config.default_agent)
-        && let Some((queue, congestion)) = gateway.congested.before(&agent, said.user())
+    if let Some(agent) = said.backpressured_agent(&gateway.config.default_agent)
+        && let Some((queue, congestion)) = gateway.congested.find_blocking_queue(&agent, said.user())
     {
-        return Err(Problem::congested(&queue, congestion));
+        return Err(Problem::agent_congested(&queue, congestion));
     }
     if said.is_capped() {
-        spending::admit(gateway, caller, said.user().as_str()).await?;
+        spending::check_caps(gateway, caller, said.user().as_str()).await?;
     }
     said.prepare(gateway, caller).await?;
     let user = said.user().clone();
     let event_id = event_id::<E>(&user, id);
-    let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
+    let envelope = Envelope::from_outside(event_id, Service::Gateway, Origin::User, Timestamp::now());
     let (modality, entered_by) = (said.modality(), Some(caller.principal()));
-    let envelope = Envelope { traceparent, modality, entered_by, ..envelope.in_thread(said.thread()) };
+    let envelope = Envelope { traceparent, modality, entered_by, ..envelope.with_thread(said.thread()) };
     let wait = Duration::from_millis(gateway.config.publish_wait_ms);
-    match gateway.bus.publish_within(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id)), wait).await {
+    match gateway
+        .bus
+        .publish_with_retry(&OutgoingEvent::new(&E::ROUTE, &user, envelope, said.into_body(id)), wait)
+        .await
+    {
         Ok(written) => Ok((event_id, written)),
         // It may have been written all the same, or may yet be.
         Err(error @ BusError::Unavailable { .. }) => Err(Problem {

@@ -8,76 +8,81 @@ use kairo_proto::v1::{GetInnerStateHistoryResponse, InnerStateRow, ListInnerStat
 use kairo_read_model::InnerStateQuery;
 
 use super::{
-    Gateway,
-    answer::Told,
-    query,
-    read_consistency::{Answer, Asked},
+    Gateway, query,
+    read_consistency::{PositionedResponse, ReadRequest},
+    sorted_json::SortedJson,
 };
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, NAME, at_most, name, value},
+    fields::{NAME, RequestFields, bounded_text, parse_name, query_value},
     problem::Problem,
 };
 
 /// Longest key, in bytes.
 const MAX_KEY: usize = 128;
 
-pub async fn list(
+pub async fn list_inner_state(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<ListInnerStateResponse>>, Problem> {
-    let wanted = asked.read(|query| read(path, query, &gateway.config, false))?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<ListInnerStateResponse>>, Problem> {
+    let wanted = asked.parse_with(|query| parse_query(path, query, &gateway.config, false))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut entries = query::answered(&gateway, snapshot.inner_state(&wanted)).await?;
+    let mut entries = query::await_answer(&gateway, snapshot.inner_state(&wanted)).await?;
     let next_before = next_before(&mut entries, &wanted);
-    Ok(Answer::of(&snapshot, Told(ListInnerStateResponse { entries, next_before, ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(ListInnerStateResponse { entries, next_before, ..Default::default() }),
+    ))
 }
 
-pub async fn history(
+pub async fn get_inner_state_history(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<GetInnerStateHistoryResponse>>, Problem> {
-    let wanted = asked.read(|query| read(path, query, &gateway.config, true))?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<GetInnerStateHistoryResponse>>, Problem> {
+    let wanted = asked.parse_with(|query| parse_query(path, query, &gateway.config, true))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut changes = query::answered(&gateway, snapshot.inner_state_history(&wanted)).await?;
+    let mut changes = query::await_answer(&gateway, snapshot.inner_state_history(&wanted)).await?;
     if changes.is_empty() && wanted.before.is_none() {
         let InnerStateQuery { agent, key, .. } = &wanted;
         let key = key.as_deref().unwrap_or_default();
         let detail = format!(
             "nothing was ever written under {key:?} of {agent}; GET /v1/agents/{agent}/inner-state lists what there is"
         );
-        return Err(Problem::not_found(detail).at(snapshot.position()));
+        return Err(Problem::not_found(detail).with_position(snapshot.position()));
     }
     let next_before = next_before(&mut changes, &wanted);
-    Ok(Answer::of(&snapshot, Told(GetInnerStateHistoryResponse { changes, next_before, ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(GetInnerStateHistoryResponse { changes, next_before, ..Default::default() }),
+    ))
 }
 
 fn next_before(rows: &mut [InnerStateRow], wanted: &InnerStateQuery) -> Option<u64> {
     let last_first = |row: &InnerStateRow| Reverse(row.position);
-    query::newest_first(rows, wanted.limit, |row| row.sequence, last_first)
+    query::sort_newest_first(rows, wanted.limit, |row| row.sequence, last_first)
 }
 
-fn read(
+fn parse_query(
     path: Result<Path<String>, PathRejection>,
     url_query: Option<&str>,
     config: &GatewayConfig,
     of_key: bool,
 ) -> Result<InnerStateQuery, Problem> {
-    let agent = query::agent(path)?.to_string();
-    let mut fields = Fields::from_query(url_query);
+    let agent = query::path_agent(path)?.to_string();
+    let mut fields = RequestFields::from_query(url_query);
     let key = format!("1 to {MAX_KEY} bytes");
-    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
+    let user = fields.optional("user", NAME, query_value(parse_name)).map(|user| user.to_string());
     let (key, prefix) = match of_key {
-        true => (fields.required("key", key, value(at_most(MAX_KEY))), None),
+        true => (fields.required("key", key, query_value(bounded_text(MAX_KEY))), None),
         false => {
-            let only = fields.optional("key", key.clone(), value(at_most(MAX_KEY)));
-            (only, fields.optional("prefix", key, value(at_most(MAX_KEY))))
+            let only = fields.optional("key", key.clone(), query_value(bounded_text(MAX_KEY)));
+            (only, fields.optional("prefix", key, query_value(bounded_text(MAX_KEY))))
         }
     };
-    let before = query::before(&mut fields);
-    let limit = query::limit(&mut fields, config);
+    let before = query::parse_before(&mut fields);
+    let limit = query::parse_limit(&mut fields, config);
     fields.complete(|| Some(InnerStateQuery { agent, user, key, prefix, before, limit }))
 }
 
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     fn ask(query: &str, of_key: bool) -> Result<InnerStateQuery, Problem> {
-        read(Ok(Path("bob".to_owned())), Some(query), &GatewayConfig::default(), of_key)
+        parse_query(Ok(Path("bob".to_owned())), Some(query), &GatewayConfig::default(), of_key)
     }
 
     #[test]

@@ -16,14 +16,14 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::{Gateway, agents::caps, answer::Told, body::JsonBody};
+use super::{Gateway, agents::caps, body::JsonBody, sorted_json::SortedJson};
 use crate::{
     auth::{
-        Key, Rights, Scope,
-        secret::{self, is_id},
+        ApiKey, Rights, Scope,
+        secret::{self, is_key_id},
     },
     caps::Caps,
-    fields::{Fields, NAME, TIME, at_most, name, parsed, text},
+    fields::{NAME, RequestFields, TIME, bounded_text, json_text, parse_name, parse_text},
     problem::{FieldError, Problem},
 };
 
@@ -37,27 +37,27 @@ const AGENTS: &str = "a list of at most 256 names of agents";
 const KEY_ID: &str = "the key_id of a key, which is the part between its underscores";
 
 /// Makes a key.
-pub async fn post(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> Result<Response, Problem> {
+pub async fn make_key(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let wanted = read(&body, now)?;
-    let (key_id, key) = secret::make().map_err(|error| Problem::internal(&error))?;
-    caps::key_priced(&gateway, wanted.caps.as_ref().map(v1::Caps::from).as_ref()).await?;
-    let described = Key { key_id, ..wanted };
+    let wanted = parse_body(&body, now)?;
+    let (key_id, key) = secret::generate_key().map_err(|error| Problem::internal(&error))?;
+    caps::require_key_prices(&gateway, wanted.caps.as_ref().map(v1::Caps::from).as_ref()).await?;
+    let described = ApiKey { key_id, ..wanted };
     gateway.keys.create(described.clone(), &key).await?;
     tracing::info!(key_id = described.key_id, name = described.name, "made an API key");
-    let mut response = (StatusCode::CREATED, Json(made(row(described), key))).into_response();
+    let mut response = (StatusCode::CREATED, Json(make_key_response(key_row(described), key))).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
 /// The answer, with the key's text, which nobody can be told again.
-fn made(row: KeyRow, key: String) -> MakeKeyResponse {
+fn make_key_response(row: KeyRow, key: String) -> MakeKeyResponse {
     let KeyRow { key_id, name, scopes, agents, user, created, expires_at, caps } = row;
     MakeKeyResponse { key_id, name, scopes, agents, user, created, expires_at, key, caps }
 }
 
-fn row(key: Key) -> KeyRow {
-    let Key { key_id, name, rights, created, expires_at, caps } = key;
+fn key_row(key: ApiKey) -> KeyRow {
+    let ApiKey { key_id, name, rights, created, expires_at, caps } = key;
     let Rights { scopes, agents, user } = rights;
     let scopes = scopes.into_iter().map(|scope| scope.name().to_owned()).collect();
     let (created, expires_at) = (Some(time::message(created)), expires_at.map(time::message));
@@ -65,18 +65,18 @@ fn row(key: Key) -> KeyRow {
     KeyRow { key_id, name, scopes, agents, user, created, expires_at, caps }
 }
 
-pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
-    let mut fields = Fields::from_json(body)?;
-    let called = fields.required("name", format!("text of 1 to {MAX_NAME} bytes"), text(at_most(MAX_NAME)));
-    let scopes = fields.required("scopes", SCOPES, scopes);
-    let agents = fields.optional("agents", AGENTS, agents);
-    let user = fields.optional("user", NAME, text(name));
+pub fn parse_body(body: &[u8], now: Timestamp) -> Result<ApiKey, Problem> {
+    let mut fields = RequestFields::from_json(body)?;
+    let called = fields.required("name", format!("text of 1 to {MAX_NAME} bytes"), json_text(bounded_text(MAX_NAME)));
+    let scopes = fields.required("scopes", SCOPES, parse_scopes);
+    let agents = fields.optional("agents", AGENTS, parse_agents);
+    let user = fields.optional("user", NAME, json_text(parse_name));
     let expected = format!("{TIME}, in the future");
-    let future = |text: &str| parsed(text).filter(|at: &Timestamp| *at > now);
-    let expires_at = fields.optional("expires_at", expected, text(future));
-    let caps = caps::read(&mut fields);
+    let future = |text: &str| parse_text(text).filter(|at: &Timestamp| *at > now);
+    let expires_at = fields.optional("expires_at", expected, json_text(future));
+    let caps = caps::parse(&mut fields);
     fields.complete(|| {
-        Some(Key {
+        Some(ApiKey {
             key_id: String::new(),
             name: called?,
             rights: Rights {
@@ -91,40 +91,40 @@ pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
     })
 }
 
-fn scopes(value: &Value) -> Option<Vec<Scope>> {
+fn parse_scopes(value: &Value) -> Option<Vec<Scope>> {
     let scopes = value.as_array().filter(|scopes| (1..=Scope::ALL.len()).contains(&scopes.len()))?;
     let scopes: Option<BTreeSet<Scope>> = scopes.iter().map(|scope| scope.as_str().and_then(Scope::parse)).collect();
     Some(scopes?.into_iter().collect())
 }
 
 /// An empty list would be taken for no limit by some, and for nothing at all by others: it is wrong.
-fn agents(value: &Value) -> Option<Vec<String>> {
+fn parse_agents(value: &Value) -> Option<Vec<String>> {
     let agents = value.as_array().filter(|agents| (1..=MAX_AGENTS).contains(&agents.len()))?;
-    let agents: Option<BTreeSet<Name>> = agents.iter().map(|agent| agent.as_str().and_then(name)).collect();
+    let agents: Option<BTreeSet<Name>> = agents.iter().map(|agent| agent.as_str().and_then(parse_name)).collect();
     Some(agents?.iter().map(Name::to_string).collect())
 }
 
 /// Every key, the newest first.
-pub async fn get(State(gateway): State<Gateway>) -> Told<ListKeysResponse> {
-    Told(ListKeysResponse { keys: gateway.keys.list().into_iter().map(row).collect() })
+pub async fn list_keys(State(gateway): State<Gateway>) -> SortedJson<ListKeysResponse> {
+    SortedJson(ListKeysResponse { keys: gateway.keys.list().into_iter().map(key_row).collect() })
 }
 
 /// Revokes a key.
-pub async fn delete(
+pub async fn revoke_key(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<Told<RevokeKeyResponse>, Problem> {
+) -> Result<SortedJson<RevokeKeyResponse>, Problem> {
     let given = path.map(|Path(given)| given).unwrap_or_default();
-    if !is_id(&given) {
+    if !is_key_id(&given) {
         // What was given is not sent back: it may be a whole key.
         let wrong = FieldError { field: "key_id".to_owned(), expected: KEY_ID.to_owned(), found: None };
-        return Err(Problem::invalid(vec![wrong]));
+        return Err(Problem::invalid_fields(vec![wrong]));
     }
     if !gateway.keys.revoke(&given).await? {
         return Err(Problem::not_found(format!("there is no key {given}; GET /v1/keys lists those there are")));
     }
     tracing::info!(key_id = given, "revoked an API key");
-    Ok(Told(RevokeKeyResponse { key_id: given, revoked: true }))
+    Ok(SortedJson(RevokeKeyResponse { key_id: given, revoked: true }))
 }
 
 #[cfg(test)]
@@ -133,8 +133,8 @@ mod tests {
 
     use super::*;
 
-    fn ask(body: &Value) -> Result<Key, Problem> {
-        read(body.to_string().as_bytes(), "2026-11-21T10:00:00Z".parse().unwrap())
+    fn ask(body: &Value) -> Result<ApiKey, Problem> {
+        parse_body(body.to_string().as_bytes(), "2026-11-21T10:00:00Z".parse().unwrap())
     }
 
     #[test]

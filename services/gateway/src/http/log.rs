@@ -7,12 +7,12 @@ use axum::{
     Json,
     extract::{Path, RawQuery, State, rejection::PathRejection},
 };
-use kairo_core::{ids::Name, record::Raw, subjects::part_of};
+use kairo_core::{ids::Name, record::RawMessage, subjects::replay_subjects};
 use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 
 use super::{Gateway, query};
 use crate::{
-    fields::{Fields, parsed, value},
+    fields::{RequestFields, parse_text, query_value},
     problem::Problem,
 };
 
@@ -22,50 +22,53 @@ const MESSAGES: usize = 1_000;
 const BYTES: usize = 2 * 1024 * 1024;
 
 /// Asked of the log itself: a copy of it may lag behind, and has no place for a decision that decided nothing.
-pub async fn get(
+pub async fn get_agent_log(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<GetAgentLogResponse>, Problem> {
-    let agent = query::agent(path)?;
-    let mut fields = Fields::from_query(query.as_deref());
-    let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
-    let sealed: Option<bool> = fields.optional("sealed", "true or false", value(parsed));
+    let agent = query::path_agent(path)?;
+    let mut fields = RequestFields::from_query(query.as_deref());
+    let after: Option<u64> = fields.optional("after", "a sequence", query_value(parse_text));
+    let sealed: Option<bool> = fields.optional("sealed", "true or false", query_value(parse_text));
     let (after, sealed) = fields.complete(|| Some((after.unwrap_or(0), sealed.unwrap_or(false))))?;
     let mut page = GetAgentLogResponse::default();
     let mut bytes = 0;
-    let each = |raw: Raw| {
+    let each = |raw: RawMessage| {
         if page.messages.len() == MESSAGES || bytes >= BYTES {
             page.next_after = page.messages.last().map(|last| last.sequence);
             return ControlFlow::Break(());
         }
         bytes += raw.payload.len();
-        let message = if sealed { raw.as_stored().to_log_message() } else { raw.to_log_message() };
+        let message = if sealed { raw.to_stored().to_log_message() } else { raw.to_log_message() };
         page.messages.push(message);
         ControlFlow::Continue(())
     };
-    gateway.bus.read_together(&part_of(&agent), after, each).await?;
-    page.log_begins = gateway.bus.beginning().await?.first;
+    gateway.bus.read_merged(&replay_subjects(&agent), after, each).await?;
+    page.log_begins = gateway.bus.log_start().await?.first;
     Ok(Json(page))
 }
 
 /// `GET /v1/log`: all of it.
-pub async fn whole(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<GetLogResponse>, Problem> {
-    let mut fields = Fields::from_query(query.as_deref());
-    let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
+pub async fn get_log(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<GetLogResponse>, Problem> {
+    let mut fields = RequestFields::from_query(query.as_deref());
+    let after: Option<u64> = fields.optional("after", "a sequence", query_value(parse_text));
     let mut after = fields.complete(|| Some(after.unwrap_or(0)))?;
-    let (log, end) = (gateway.bus.log()?.id.to_string(), gateway.bus.end().await?);
+    let (log, end) = (gateway.bus.log_identity()?.id.to_string(), gateway.bus.end_sequence().await?);
     let mut answer = GetLogResponse { log, end, ..GetLogResponse::default() };
     let mut bytes = 0;
     while after < end {
-        let page = gateway.bus.read_log(after).await?;
+        let page = gateway.bus.read_log_page(after).await?;
         for raw in page.messages {
             if answer.messages.len() == MESSAGES || bytes >= BYTES {
                 answer.next_after = Some(after);
                 return Ok(Json(answer));
             }
             (after, bytes) = (raw.sequence, bytes + stored_bytes(&raw));
-            answer.messages.push(as_placed(&gateway, &raw));
+            answer.messages.push(mark_misplaced(&gateway, &raw));
         }
         if !page.more {
             break;
@@ -75,9 +78,9 @@ pub async fn whole(State(gateway): State<Gateway>, RawQuery(query): RawQuery) ->
 }
 
 /// One that is not where its owner's messages are is nothing that its agent knows.
-fn as_placed(gateway: &Gateway, raw: &Raw) -> LogMessage {
-    let message = raw.as_stored().to_log_message();
-    if gateway.bus.misplaced(raw).is_none() {
+fn mark_misplaced(gateway: &Gateway, raw: &RawMessage) -> LogMessage {
+    let message = raw.to_stored().to_log_message();
+    if gateway.bus.misplacement_of(raw).is_none() {
         return message;
     }
     let partition = raw.partition.map_or_else(|| "-".to_owned(), |partition| partition.to_string());
@@ -88,14 +91,14 @@ fn as_placed(gateway: &Gateway, raw: &Raw) -> LogMessage {
 ///
 /// # Errors
 /// When it is longer than is held in memory, and where what was trimmed is in no archive: nothing follows from what is left.
-pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMessage>, Problem> {
-    let begins = gateway.bus.beginning().await?.everywhere();
-    if begins > 1 && !gateway.bus.knows_past() {
+pub async fn read_agent_log(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMessage>, Problem> {
+    let begins = gateway.bus.log_start().await?.first_everywhere();
+    if begins > 1 && !gateway.bus.has_archive() {
         return Err(Problem::no_archive(begins));
     }
     let most = gateway.config.max_replay_bytes;
     let (mut messages, mut bytes) = (Vec::new(), 0);
-    let each = |raw: Raw| {
+    let each = |raw: RawMessage| {
         if raw.sequence > to || bytes > most {
             return ControlFlow::Break(());
         }
@@ -103,7 +106,7 @@ pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMes
         messages.push(raw.to_log_message());
         ControlFlow::Continue(())
     };
-    gateway.bus.read_whole(&part_of(agent), each).await?;
+    gateway.bus.read_full_history(&replay_subjects(agent), each).await?;
     if bytes > most {
         return Err(Problem::log_too_long());
     }
@@ -111,7 +114,7 @@ pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMes
 }
 
 /// With its headers, which of small messages are the most.
-fn stored_bytes(raw: &Raw) -> usize {
+fn stored_bytes(raw: &RawMessage) -> usize {
     let headers = raw.headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
     headers.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len()).sum::<usize>()
         + raw.payload.len()

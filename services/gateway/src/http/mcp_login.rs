@@ -17,10 +17,10 @@ use kairo_proto::{
 };
 use prost::Message as _;
 
-use super::{Gateway, answer::Told, body::JsonBody};
+use super::{Gateway, body::JsonBody, sorted_json::SortedJson};
 use crate::{
     auth::{Caller, Scope},
-    fields::{Fields, NAME, at_most, name, text, value},
+    fields::{NAME, RequestFields, bounded_text, json_text, parse_name, query_value},
     problem::{FieldError, Problem},
 };
 
@@ -32,86 +32,92 @@ const MAX_ADDRESS: usize = 8_192;
 const MAX_NAME: usize = 32;
 
 /// Begins to sign in.
-pub async fn begin(
+pub async fn begin_mcp_login(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
-) -> Result<Told<BeginMcpLoginResponse>, Problem> {
-    let (redirect_uri, user) = read(&body, "redirect_uri")?;
-    may_sign_in(&caller, user.as_ref())?;
-    let answer = ask(&gateway, server(path)?, user, Ask::Begin(McpSignInBegin { redirect_uri })).await?;
-    Ok(Told(BeginMcpLoginResponse { address: answer.address }))
+) -> Result<SortedJson<BeginMcpLoginResponse>, Problem> {
+    let (redirect_uri, user) = parse_body(&body, "redirect_uri")?;
+    check_sign_in(&caller, user.as_ref())?;
+    let answer =
+        ask_tool_runner(&gateway, path_server(path)?, user, Ask::Begin(McpSignInBegin { redirect_uri })).await?;
+    Ok(SortedJson(BeginMcpLoginResponse { address: answer.address }))
 }
 
 /// Ends that.
-pub async fn finish(
+pub async fn finish_mcp_login(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
-) -> Result<Told<FinishMcpLoginResponse>, Problem> {
-    let (address, user) = read(&body, "address")?;
-    may_sign_in(&caller, user.as_ref())?;
-    let answer = ask(&gateway, server(path)?, user, Ask::Finish(McpSignInFinish { address })).await?;
-    Ok(Told(FinishMcpLoginResponse { scopes: answer.scopes }))
+) -> Result<SortedJson<FinishMcpLoginResponse>, Problem> {
+    let (address, user) = parse_body(&body, "address")?;
+    check_sign_in(&caller, user.as_ref())?;
+    let answer = ask_tool_runner(&gateway, path_server(path)?, user, Ask::Finish(McpSignInFinish { address })).await?;
+    Ok(SortedJson(FinishMcpLoginResponse { scopes: answer.scopes }))
 }
 
 /// Signs out.
-pub async fn end(
+pub async fn end_mcp_login(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
-) -> Result<Told<McpLogoutResponse>, Problem> {
-    let user = read_user(query.as_deref())?;
-    may_sign_in(&caller, user.as_ref())?;
-    let answer = ask(&gateway, server(path)?, user, Ask::End(McpSignInEnd::default())).await?;
+) -> Result<SortedJson<McpLogoutResponse>, Problem> {
+    let user = parse_user_query(query.as_deref())?;
+    check_sign_in(&caller, user.as_ref())?;
+    let answer = ask_tool_runner(&gateway, path_server(path)?, user, Ask::End(McpSignInEnd::default())).await?;
     let McpSignInAnswer { forgotten, revoked, .. } = answer;
-    Ok(Told(McpLogoutResponse { forgotten, revoked }))
+    Ok(SortedJson(McpLogoutResponse { forgotten, revoked }))
 }
 
 /// Lists the users' sign-ins at MCP servers.
-pub async fn list(
+pub async fn list_mcp_sign_ins(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
-) -> Result<Told<ListMcpSignInsResponse>, Problem> {
-    let user = read_user(query.as_deref())?;
+) -> Result<SortedJson<ListMcpSignInsResponse>, Problem> {
+    let user = parse_user_query(query.as_deref())?;
     match &user {
-        Some(user) => caller.act_as_user(Some(user.as_str()))?,
-        None => is_of_all(&caller)?,
+        Some(user) => caller.require_user(Some(user.as_str()))?,
+        None => require_unlimited_admin(&caller)?,
     }
-    let answer = ask(&gateway, String::new(), user, Ask::List(McpSignInList::default())).await?;
-    Ok(Told(ListMcpSignInsResponse { sign_ins: answer.sign_ins }))
+    let answer = ask_tool_runner(&gateway, String::new(), user, Ask::List(McpSignInList::default())).await?;
+    Ok(SortedJson(ListMcpSignInsResponse { sign_ins: answer.sign_ins }))
 }
 
 /// Signs a user out at all servers, as far as there is a tool-runner to do so.
 ///
 /// # Errors
 /// When one is there and did not do it.
-pub async fn forget(gateway: &Gateway, user: &Name) -> Result<(), Problem> {
-    ask(gateway, String::new(), Some(user.clone()), Ask::Forget(McpSignInForget::default())).await.map(drop)
+pub async fn forget_sign_ins(gateway: &Gateway, user: &Name) -> Result<(), Problem> {
+    ask_tool_runner(gateway, String::new(), Some(user.clone()), Ask::Forget(McpSignInForget::default())).await.map(drop)
 }
 
 /// Refuses to sign in for others than the key may act as.
-fn may_sign_in(caller: &Caller, user: Option<&Name>) -> Result<(), Problem> {
-    let Some(user) = user else { return is_of_all(caller) };
-    caller.act_as_user(Some(user.as_str()))?;
+fn check_sign_in(caller: &Caller, user: Option<&Name>) -> Result<(), Problem> {
+    let Some(user) = user else { return require_unlimited_admin(caller) };
+    caller.require_user(Some(user.as_str()))?;
     // What was granted serves all agents.
-    if caller.user().is_none() { caller.act_on_agent(None) } else { Ok(()) }
+    if caller.user().is_none() { caller.require_agent(None) } else { Ok(()) }
 }
 
 /// Refuses what concerns all users to whoever may not do everything: they have to name a user.
-fn is_of_all(caller: &Caller) -> Result<(), Problem> {
-    let may_all = caller.act_as_user(None).and_then(|()| caller.act_on_agent(None));
-    may_all.and_then(|()| caller.require(Scope::Admin)).map_err(|_| {
+fn require_unlimited_admin(caller: &Caller) -> Result<(), Problem> {
+    let may_all = caller.require_user(None).and_then(|()| caller.require_agent(None));
+    may_all.and_then(|()| caller.require_scope(Scope::Admin)).map_err(|_| {
         let expected = "a user, as only a key with the scope admin and without limits acts for all".to_owned();
-        Problem::invalid(vec![FieldError { field: "user".to_owned(), expected, found: None }])
+        Problem::invalid_fields(vec![FieldError { field: "user".to_owned(), expected, found: None }])
     })
 }
 
-async fn ask(gateway: &Gateway, server: String, user: Option<Name>, ask: Ask) -> Result<McpSignInAnswer, Problem> {
+async fn ask_tool_runner(
+    gateway: &Gateway,
+    server: String,
+    user: Option<Name>,
+    ask: Ask,
+) -> Result<McpSignInAnswer, Problem> {
     let user = user.map(|user| user.to_string()).unwrap_or_default();
     let request = McpSignInRequest { server, user, ask: Some(ask) };
     let answer = gateway.bus.request(MCP_SIGN_IN, request.encode_to_vec(), PATIENCE).await.map_err(|error| {
@@ -130,21 +136,21 @@ async fn ask(gateway: &Gateway, server: String, user: Option<Name>, ask: Ask) ->
 }
 
 /// The address in this field, and who signs in.
-pub fn read(body: &[u8], field: &'static str) -> Result<(String, Option<Name>), Problem> {
-    let mut fields = Fields::from_json(body)?;
+pub fn parse_body(body: &[u8], field: &'static str) -> Result<(String, Option<Name>), Problem> {
+    let mut fields = RequestFields::from_json(body)?;
     let expected = format!("an address of at most {MAX_ADDRESS} bytes");
-    let address = fields.required(field, expected, text(at_most(MAX_ADDRESS)));
-    let user = fields.optional("user", NAME, text(name));
+    let address = fields.required(field, expected, json_text(bounded_text(MAX_ADDRESS)));
+    let user = fields.optional("user", NAME, json_text(parse_name));
     fields.complete(|| Some((address?, user)))
 }
 
-fn read_user(query: Option<&str>) -> Result<Option<Name>, Problem> {
-    let mut fields = Fields::from_query(query);
-    let user = fields.optional("user", NAME, value(name));
+fn parse_user_query(query: Option<&str>) -> Result<Option<Name>, Problem> {
+    let mut fields = RequestFields::from_query(query);
+    let user = fields.optional("user", NAME, query_value(parse_name));
     fields.complete(|| Some(user))
 }
 
-fn server(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+fn path_server(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
     let server = path.map(|Path(server)| server).unwrap_or_default();
     let is_name = |text: &str| {
         (1..=MAX_NAME).contains(&text.len())
@@ -155,5 +161,5 @@ fn server(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> 
     }
     let expected = "the name of a server in tool_runner.mcp".to_owned();
     let found = Some(server.chars().take(80).collect());
-    Err(Problem::invalid(vec![FieldError { field: "server".to_owned(), expected, found }]))
+    Err(Problem::invalid_fields(vec![FieldError { field: "server".to_owned(), expected, found }]))
 }

@@ -15,15 +15,14 @@ use kairo_proto::{
 use kairo_read_model::{MemoriesQuery, MemoryHistoryQuery};
 
 use super::{
-    Gateway,
-    answer::Told,
-    query,
-    read_consistency::{Answer, Asked},
+    Gateway, query,
+    read_consistency::{PositionedResponse, ReadRequest},
+    sorted_json::SortedJson,
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, UUID, at_most, name, one_of, parsed, value},
+    fields::{NAME, RequestFields, UUID, bounded_text, one_of, parse_name, parse_text, query_value},
     problem::Problem,
 };
 
@@ -36,77 +35,87 @@ const TYPES: &[&str] =
     &["any", "journal", "person", "people", "project", "preference", "decision", "insight", "fact", "state", "secret"];
 const DAY: &str = "a day such as 2026-11-21";
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListMemoriesResponse>>, Problem> {
-    let wanted = asked.read(|query| read(query, &gateway.config, Timestamp::now()))?;
-    let snapshot = asked.snapshot(&gateway).await?;
-    let memories = query::answered(&gateway, snapshot.memories(&wanted)).await?;
-    Ok(Answer::of(&snapshot, Told(ListMemoriesResponse { memories, ..Default::default() })))
-}
-
-pub async fn one(
+pub async fn list_memories(
     State(gateway): State<Gateway>,
-    Extension(caller): Extension<Caller>,
-    path: Result<Path<(String, String)>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<GetMemoryResponse>>, Problem> {
-    let (agent, memory_id) = query::agent_and_id("memory_id", path)?;
-    asked.nothing_else()?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<ListMemoriesResponse>>, Problem> {
+    let wanted = asked.parse_with(|query| parse_query(query, &gateway.config, Timestamp::now()))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let wanted =
-        MemoriesQuery { agent: Some(agent.to_string()), memory_id: Some(memory_id), limit: 1, ..Default::default() };
-    let found = query::answered(&gateway, snapshot.memories(&wanted)).await?.pop();
-    // What was written for all is for each user.
-    let found = found.filter(|memory| caller.sees(&memory.agent, memory.user.as_deref().or(caller.user())));
-    let unknown = || {
-        let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
-        Problem::not_found(detail).at(snapshot.position())
-    };
-    Ok(Answer::of(
+    let memories = query::await_answer(&gateway, snapshot.search_memories(&wanted)).await?;
+    Ok(PositionedResponse::from_snapshot(
         &snapshot,
-        Told(GetMemoryResponse { memory: Some(found.ok_or_else(unknown)?), ..Default::default() }),
+        SortedJson(ListMemoriesResponse { memories, ..Default::default() }),
     ))
 }
 
-pub async fn history(
+pub async fn get_memory(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<(String, String)>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<GetMemoryHistoryResponse>>, Problem> {
-    let (agent, memory_id) = query::agent_and_id("memory_id", path)?;
-    let (before, limit) = asked.read(|query| page(query, &gateway.config))?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<GetMemoryResponse>>, Problem> {
+    let (agent, memory_id) = query::path_agent_and_id("memory_id", path)?;
+    asked.reject_other_fields()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let wanted =
+        MemoriesQuery { agent: Some(agent.to_string()), memory_id: Some(memory_id), limit: 1, ..Default::default() };
+    let found = query::await_answer(&gateway, snapshot.search_memories(&wanted)).await?.pop();
+    // What was written for all is for each user.
+    let found = found.filter(|memory| caller.can_see(&memory.agent, memory.user.as_deref().or(caller.user())));
+    let unknown = || {
+        let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
+        Problem::not_found(detail).with_position(snapshot.position())
+    };
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(GetMemoryResponse { memory: Some(found.ok_or_else(unknown)?), ..Default::default() }),
+    ))
+}
+
+pub async fn get_memory_history(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<GetMemoryHistoryResponse>>, Problem> {
+    let (agent, memory_id) = query::path_agent_and_id("memory_id", path)?;
+    let (before, limit) = asked.parse_with(|query| parse_page_query(query, &gateway.config))?;
     let wanted = MemoryHistoryQuery { agent: agent.to_string(), memory_id, before, limit };
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut versions = query::answered(&gateway, snapshot.memory_history(&wanted)).await?;
+    let mut versions = query::await_answer(&gateway, snapshot.memory_history(&wanted)).await?;
     // Before what others may not see is left out, so that a page which is empty for them does not end the list.
-    let next_before = query::newest_first(&mut versions, limit, |row| row.sequence, |row| Reverse(row.sequence));
-    versions.retain(|memory| caller.sees(&memory.agent, memory.user.as_deref().or(caller.user())));
+    let next_before = query::sort_newest_first(&mut versions, limit, |row| row.sequence, |row| Reverse(row.sequence));
+    versions.retain(|memory| caller.can_see(&memory.agent, memory.user.as_deref().or(caller.user())));
     if versions.is_empty() && before.is_none() {
         let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
-        return Err(Problem::not_found(detail).at(snapshot.position()));
+        return Err(Problem::not_found(detail).with_position(snapshot.position()));
     }
-    Ok(Answer::of(&snapshot, Told(GetMemoryHistoryResponse { versions, next_before, ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(GetMemoryHistoryResponse { versions, next_before, ..Default::default() }),
+    ))
 }
 
 /// The page that is asked for: what it is before, and how much.
-fn page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<u64>, u32), Problem> {
-    let mut fields = Fields::from_query(url_query);
-    let before = query::before(&mut fields);
-    let limit = query::limit(&mut fields, config);
+fn parse_page_query(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<u64>, u32), Problem> {
+    let mut fields = RequestFields::from_query(url_query);
+    let before = query::parse_before(&mut fields);
+    let limit = query::parse_limit(&mut fields, config);
     fields.complete(|| Some((before, limit)))
 }
 
-fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Result<MemoriesQuery, Problem> {
-    let mut fields = Fields::from_query(url_query);
-    let words = fields.optional("q", format!("1 to {MAX_QUERY_BYTES} bytes"), value(at_most(MAX_QUERY_BYTES)));
-    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
-    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
-    let kind = fields.optional("type", format!("one of {}", TYPES.join(", ")), value(one_of(TYPES)));
-    let memory_id = fields.optional("memory_id", UUID, value(parsed));
-    let from = fields.optional("from", DAY, value(parsed::<Date>));
-    let to = fields.optional("to", DAY, value(parsed::<Date>));
-    let scope = fields.optional("scope", "recent or all", value(one_of(&["recent", "all"])));
-    let limit = query::limit(&mut fields, config);
+fn parse_query(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Result<MemoriesQuery, Problem> {
+    let mut fields = RequestFields::from_query(url_query);
+    let words =
+        fields.optional("q", format!("1 to {MAX_QUERY_BYTES} bytes"), query_value(bounded_text(MAX_QUERY_BYTES)));
+    let agent = fields.optional("agent", NAME, query_value(parse_name)).map(|agent| agent.to_string());
+    let user = fields.optional("user", NAME, query_value(parse_name)).map(|user| user.to_string());
+    let kind = fields.optional("type", format!("one of {}", TYPES.join(", ")), query_value(one_of(TYPES)));
+    let memory_id = fields.optional("memory_id", UUID, query_value(parse_text));
+    let from = fields.optional("from", DAY, query_value(parse_text::<Date>));
+    let to = fields.optional("to", DAY, query_value(parse_text::<Date>));
+    let scope = fields.optional("scope", "recent or all", query_value(one_of(&["recent", "all"])));
+    let limit = query::parse_limit(&mut fields, config);
     let today = now.to_zoned(TimeZone::UTC).date();
     let recent = today.checked_sub(Span::new().days(RECENT_DAYS)).ok().filter(|_| scope == Some("recent"));
     fields.complete(|| {
@@ -135,7 +144,7 @@ mod tests {
     use super::*;
 
     fn ask(query: &str) -> Result<MemoriesQuery, Problem> {
-        read(Some(query), &GatewayConfig::default(), "2026-11-21T10:00:00Z".parse().unwrap())
+        parse_query(Some(query), &GatewayConfig::default(), "2026-11-21T10:00:00Z".parse().unwrap())
     }
 
     #[test]

@@ -9,7 +9,7 @@ use kairo_core::{
     envelope::Modality,
     ids::Name,
     media,
-    sharing::Holder,
+    sharing::QuotaHolder,
     subjects::{Route, USER_MESSAGE},
     vocabulary::{ENVIRONMENT, STATES},
 };
@@ -22,27 +22,27 @@ use uuid::Uuid;
 
 use super::{
     Gateway,
-    ingest::{self, Ingest},
+    ingest::{self, UserInput},
     query,
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{CLIENT_ID, Fields, NAME, at_most, client_id, name, text},
+    fields::{CLIENT_ID, NAME, RequestFields, bounded_text, json_text, parse_client_id, parse_name},
     problem::Problem,
-    recent::Found,
+    recent_messages::MessageLookup,
 };
-use parts::Given;
+use parts::ClientPart;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct MessageInput {
     user: Name,
     agent: Option<Name>,
     text: String,
     message_id: Option<String>,
     thread_id: Option<Name>,
     /// Images and audio, as they were given and, once they are stored, as events name them.
-    given: Vec<Given>,
+    given: Vec<ClientPart>,
     parts: Vec<Part>,
     /// JSON, as text; empty for none.
     environment: String,
@@ -54,7 +54,7 @@ pub struct Message {
     chat: Option<Box<ChatRequest>>,
 }
 
-impl Message {
+impl MessageInput {
     /// A message that names all there is to name; a thread that is no name is left to the agent.
     pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
         let thread_id = Name::parse(thread).ok();
@@ -81,26 +81,26 @@ impl Message {
     }
 
     /// The message with these images and audio.
-    pub fn with(self, given: Vec<Given>) -> Self {
+    pub fn with_parts(self, given: Vec<ClientPart>) -> Self {
         Self { given, ..self }
     }
 
     /// The message, whose id cannot have been chosen before that time, if there is one.
-    pub fn said_since(self, time: Option<Timestamp>) -> Self {
+    pub fn with_said_since(self, time: Option<Timestamp>) -> Self {
         Self { said_since: time, ..self }
     }
 }
 
-impl Ingest for Message {
+impl UserInput for MessageInput {
     const KIND: &'static str = "message";
     const ID: &'static str = "message_id";
     const ROUTE: Route = USER_MESSAGE;
 
-    fn read(mut fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem> {
-        let user = fields.required("user", NAME, text(name));
-        let agent = fields.optional("agent", NAME, text(name));
+    fn from_fields(mut fields: RequestFields<Value>, limits: &GatewayConfig) -> Result<Self, Problem> {
+        let user = fields.required("user", NAME, json_text(parse_name));
+        let agent = fields.optional("agent", NAME, json_text(parse_name));
         let longest = limits.max_text_bytes;
-        let given = parts::read(&mut fields, limits);
+        let given = parts::parse(&mut fields, limits);
         let most = limits.max_state_bytes;
         let object = |value: &Value| value.is_object().then(|| value.to_string()).filter(|text| text.len() <= most);
         let is_state = fields.has("state");
@@ -108,16 +108,16 @@ impl Ingest for Message {
         let state = state.unwrap_or_default();
         let expected = format!("text of 1 to {longest} bytes");
         let words = match given.is_empty() && !is_state {
-            true => fields.required("text", expected, text(at_most(longest))),
+            true => fields.required("text", expected, json_text(bounded_text(longest))),
             // Parts and states say something by themselves.
             false => {
                 let words = |text: &str| (text.len() <= longest).then(|| text.to_owned());
-                Some(fields.optional("text", expected, text(words)).unwrap_or_default())
+                Some(fields.optional("text", expected, json_text(words)).unwrap_or_default())
             }
         };
-        let message_id = fields.optional("message_id", CLIENT_ID, text(client_id));
-        let thread_id = fields.optional("thread_id", NAME, text(name));
-        let environment = environment::read(&mut fields);
+        let message_id = fields.optional("message_id", CLIENT_ID, json_text(parse_client_id));
+        let thread_id = fields.optional("thread_id", NAME, json_text(parse_name));
+        let environment = environment::parse(&mut fields);
         fields.complete(|| {
             let (user, text, parts, said_since, chat) = (user?, words?, Vec::new(), None, None);
             Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since, state, chat })
@@ -140,9 +140,9 @@ impl Ingest for Message {
         self.thread_id.as_ref().map(Name::as_str).unwrap_or_default()
     }
 
-    fn waits_for(&self, default_agent: &str) -> Option<Name> {
+    fn backpressured_agent(&self, default_agent: &str) -> Option<Name> {
         let named = self.agent.as_ref().map(Name::as_str).unwrap_or_default();
-        address::of_message(named, &self.text, default_agent).0.ok()
+        address::split_message(named, &self.text, default_agent).0.ok()
     }
 
     fn is_capped(&self) -> bool {
@@ -152,7 +152,7 @@ impl Ingest for Message {
     fn modality(&self) -> Modality {
         match self.text.is_empty() && self.parts.is_empty() {
             true => Modality::State,
-            false => media::modality(&self.parts),
+            false => media::modality_of(&self.parts),
         }
     }
 
@@ -160,16 +160,16 @@ impl Ingest for Message {
         let newer = [(&self.environment, ENVIRONMENT, "an environment"), (&self.state, STATES, "a state")];
         // The epoch is asked of the log: of messages that bring nothing of that kind, it is not.
         if let Some((_, takes, what)) = newer.into_iter().find(|(text, ..)| !text.is_empty())
-            && gateway.bus.epoch().await? < takes
+            && gateway.bus.current_epoch().await? < takes
         {
             let detail = format!("messages have {what} from epoch {takes} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }
-        self.parts = parts::stored(gateway, caller, self.user.as_str(), std::mem::take(&mut self.given)).await?;
+        self.parts = parts::store_parts(gateway, caller, self.user.as_str(), std::mem::take(&mut self.given)).await?;
         Ok(())
     }
 
-    fn body(self, id: &str) -> Body {
+    fn into_body(self, id: &str) -> Body {
         let thread_id = self.thread().to_owned();
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
@@ -183,7 +183,7 @@ impl Ingest for Message {
         let Some(stored) = UserMessage::of(stored) else { return false };
         let parts =
             |parts: &[Part]| parts.iter().map(|part| (part.digest.clone(), part.name.clone())).collect::<Vec<_>>();
-        if parts(&stored.parts) != self.given.iter().map(Given::named).collect::<Vec<_>>() {
+        if parts(&stored.parts) != self.given.iter().map(ClientPart::digest_and_name).collect::<Vec<_>>() {
             return false;
         }
         if let (Some(own), Some(other)) = (&self.chat, &stored.chat) {
@@ -193,21 +193,21 @@ impl Ingest for Message {
         if own.chat.is_some() || stored.chat.is_some() {
             (own.thread_id, own.chat) = (Name::parse(&stored.thread_id).ok(), stored.chat.clone().map(Box::new));
         }
-        let Body::UserMessage(own) = own.body(id) else { return false };
+        let Body::UserMessage(own) = own.into_body(id) else { return false };
         UserMessage { parts: Vec::new(), ..own } == UserMessage { parts: Vec::new(), ..stored.clone() }
     }
 
     /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.
-    async fn known(&self, gateway: &Gateway, id: &str) -> Option<(Uuid, u64)> {
+    async fn find_known(&self, gateway: &Gateway, id: &str) -> Option<(Uuid, u64)> {
         let event_id = ingest::event_id::<Self>(&self.user, id);
         match gateway.recent.find(event_id, self.said_since) {
-            Found::At(sequence) => return Some((event_id, sequence)),
-            Found::Never => return None,
-            Found::Unknown => {}
+            MessageLookup::At(sequence) => return Some((event_id, sequence)),
+            MessageLookup::Never => return None,
+            MessageLookup::Unknown => {}
         }
-        let model = gateway.read_model.for_holder(Holder::user(self.user.as_str()));
-        let known = model.message(self.user.as_str(), id);
-        query::at_once(gateway, known).await.flatten().map(|known| (known.event_id, known.sequence))
+        let model = gateway.read_model.for_holder(QuotaHolder::for_user(self.user.as_str()));
+        let known = model.find_message(self.user.as_str(), id);
+        query::lookup_or_none(gateway, known).await.flatten().map(|known| (known.event_id, known.sequence))
     }
 }
 
@@ -215,8 +215,8 @@ impl Ingest for Message {
 mod tests {
     use super::*;
 
-    fn read(body: &[u8], limits: &GatewayConfig) -> Result<Message, Problem> {
-        Message::read(Fields::from_json(body)?, limits)
+    fn read(body: &[u8], limits: &GatewayConfig) -> Result<MessageInput, Problem> {
+        MessageInput::from_fields(RequestFields::from_json(body)?, limits)
     }
 
     fn wrong_fields(body: &str) -> Vec<String> {

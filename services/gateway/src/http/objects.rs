@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use kairo_core::{media, sharing::places::Permit};
+use kairo_core::{media, sharing::permit_pool::Permit};
 use kairo_proto::v1::Part;
 use serde::Serialize;
 
@@ -23,45 +23,49 @@ use crate::{
 
 /// A stored object, as clients see it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Stored {
+pub struct UploadedObject {
     digest: String,
     media_type: String,
     size: u64,
 }
 
-impl From<Part> for Stored {
+impl From<Part> for UploadedObject {
     fn from(part: Part) -> Self {
         Self { digest: part.digest, media_type: part.media_type, size: part.size }
     }
 }
 
 /// 201, also when the same bytes were there already: that is nothing to whoever brings them.
-pub async fn post(
+pub async fn upload_object(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<(StatusCode, Json<Stored>), Problem> {
-    let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
+) -> Result<(StatusCode, Json<UploadedObject>), Problem> {
+    let media_type = upload_media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
     let permit = gateway.transfer_permit(&caller)?;
     let storing = async {
-        let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
-        store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await
+        let bytes =
+            body::read_bounded(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
+        store_checked(&gateway, &caller, caller.user(), media_type, &bytes, "body").await
     };
-    let part = while_held(&permit, storing).await?;
+    let part = run_unless_revoked(&permit, storing).await?;
     Ok((StatusCode::CREATED, Json(part.into())))
 }
 
 /// Runs a transfer, unless its permit is revoked in favor of somebody who has fewer.
-async fn while_held<T>(permit: &Permit, transfer: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+async fn run_unless_revoked<T>(
+    permit: &Permit,
+    transfer: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
     tokio::select! {
         biased;
         moved = transfer => moved,
-        () = permit.revoked() => Err(Problem::too_many_at_once("others are owed one of gateway.max_transfers who have fewer")),
+        () = permit.wait_until_revoked() => Err(Problem::too_many_at_once("others are owed one of gateway.max_transfers who have fewer")),
     }
 }
 
 /// Keeps bytes that `field` of a request brings, if they are what they are said to be.
-pub async fn store(
+pub async fn store_checked(
     gateway: &Gateway,
     caller: &Caller,
     user: Option<&str>,
@@ -69,15 +73,15 @@ pub async fn store(
     bytes: &[u8],
     field: &str,
 ) -> Result<Part, Problem> {
-    match unlike(media_type, bytes, field) {
-        Some(error) => Err(Problem::invalid(vec![error])),
+    match media_type_mismatch(media_type, bytes, field) {
+        Some(error) => Err(Problem::invalid_fields(vec![error])),
         None => gateway.store_object(caller, user, media_type, bytes).await,
     }
 }
 
 /// Returns an error for bytes that do not begin like those of `media_type`.
-pub fn unlike(media_type: &'static str, bytes: &[u8], field: &str) -> Option<FieldError> {
-    let found = media::sniff(bytes);
+pub fn media_type_mismatch(media_type: &'static str, bytes: &[u8], field: &str) -> Option<FieldError> {
+    let found = media::sniff_type(bytes);
     (found != Some(media_type)).then(|| FieldError {
         field: field.to_owned(),
         expected: format!("the bytes of {media_type}"),
@@ -86,16 +90,16 @@ pub fn unlike(media_type: &'static str, bytes: &[u8], field: &str) -> Option<Fie
 }
 
 /// The bytes, as a file to be kept: no browser shows as a page what a user sent.
-pub async fn get(
+pub async fn download_object(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     Path(digest): Path<String>,
 ) -> Result<Response, Problem> {
     let permit = gateway.transfer_permit(&caller)?;
     // It may have been stored when more was taken.
-    let found = while_held(&permit, async { Ok(gateway.objects.get(&digest, u64::MAX).await?) }).await?;
+    let found = run_unless_revoked(&permit, async { Ok(gateway.objects.get(&digest, u64::MAX).await?) }).await?;
     let (part, bytes) = found.ok_or_else(|| Problem::not_found("there is no object of this digest"))?;
-    let media_type = media::known(&part.media_type).unwrap_or("application/octet-stream");
+    let media_type = media::canonical_type(&part.media_type).unwrap_or("application/octet-stream");
     let tag = HeaderValue::try_from(format!("\"{}\"", part.digest)).unwrap_or(HeaderValue::from_static("W/\"\""));
     let head = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
@@ -108,8 +112,8 @@ pub async fn get(
     Ok((head, Bytes::from(bytes)).into_response())
 }
 
-fn media_type(headers: &HeaderMap) -> Option<&'static str> {
-    media::known(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)
+fn upload_media_type(headers: &HeaderMap) -> Option<&'static str> {
+    media::canonical_type(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)
 }
 
 #[cfg(test)]
@@ -118,19 +122,19 @@ mod tests {
 
     #[test]
     fn bytes_must_be_what_they_are_said_to_be() {
-        assert_eq!(unlike("image/gif", b"GIF89a", "body"), None);
-        let wrong = unlike("image/png", b"GIF89a", "body").unwrap();
+        assert_eq!(media_type_mismatch("image/gif", b"GIF89a", "body"), None);
+        let wrong = media_type_mismatch("image/png", b"GIF89a", "body").unwrap();
         assert_eq!((wrong.expected.as_str(), wrong.found.as_deref()), ("the bytes of image/png", Some("image/gif")));
-        assert!(unlike("image/png", b"", "body").is_some());
+        assert!(media_type_mismatch("image/png", b"", "body").is_some());
     }
 
     #[test]
     fn the_header_names_the_type_with_or_without_parameters() {
         let named = |text: &'static str| {
-            media_type(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(text))]))
+            upload_media_type(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(text))]))
         };
         assert_eq!(named("audio/webm;codecs=opus"), Some("audio/webm"));
         assert_eq!((named("application/json"), named("image/svg+xml")), (None, None));
-        assert_eq!(media_type(&HeaderMap::new()), None);
+        assert_eq!(upload_media_type(&HeaderMap::new()), None);
     }
 }

@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use super::{
     Gateway,
-    access::{Needs, access},
+    access::{KeyRequirement, endpoint_access},
     asyncapi, etag, openai,
 };
 use crate::config::GatewayConfig;
@@ -42,10 +42,10 @@ const MESSAGES: &str = include_str!("../openapi/generated/schemas.yaml");
 /// Schemas that are written by hand and part of both documents.
 const SHARED_SCHEMAS: [&str; 6] = ["Name", "ClientId", "Uuid", "Place", "Json", "Problem"];
 
-type Answers = &'static [(u16, &'static str)];
+type ResponseRefs = &'static [(u16, &'static str)];
 
 /// Marks in the parts, and the answers that replace them, which many endpoints have in common.
-const MARKS: [(&str, Answers); 3] = [
+const MARKS: [(&str, ResponseRefs); 3] = [
     (
         "# and what is wrong with something said",
         &[(400, "Invalid"), (413, "TooLarge"), (415, "UnsupportedMediaType"), (503, "Unavailable")],
@@ -54,9 +54,9 @@ const MARKS: [(&str, Answers); 3] = [
     ("# and of every endpoint", &[]),
 ];
 /// Answers of every endpoint, which follow those.
-const OF_ALL: Answers = &[(403, "Forbidden"), (405, "MethodNotAllowed")];
+const OF_ALL: ResponseRefs = &[(403, "Forbidden"), (405, "MethodNotAllowed")];
 /// Answers of those endpoints that want to know who asks.
-const OF_KEYS: Answers = &[(401, "Unauthorized"), (429, "TooManyRequests")];
+const OF_KEYS: ResponseRefs = &[(401, "Unauthorized"), (429, "TooManyRequests")];
 /// Fields with which a query says how fresh its answer is to be, and which one it has already.
 const FRESHNESS: (&str, [&str; 4]) =
     ("# and how fresh the answer is to be", ["atLeast", "waitMs", "kairoAtLeast", "ifNoneMatch"]);
@@ -66,22 +66,25 @@ const HEAD: (&str, &str) = (
     "headers: { Kairo-Position: { $ref: '#/components/headers/KairoPosition' }, ETag: { $ref: '#/components/headers/ETag' } }",
 );
 /// Additional answers of such a query.
-const OF_FRESH: Answers = &[(304, "NotModified")];
+const OF_FRESH: ResponseRefs = &[(304, "NotModified")];
 
 /// The document as YAML, in which it is written.
-pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
+pub fn yaml_route(config: &GatewayConfig) -> MethodRouter<Gateway> {
     let config = config.clone();
-    serve("application/yaml", move || document(&config))
+    document_route("application/yaml", move || build_document(&config))
 }
 
 /// The document as JSON, which every tool reads.
-pub fn json(config: &GatewayConfig) -> MethodRouter<Gateway> {
+pub fn json_route(config: &GatewayConfig) -> MethodRouter<Gateway> {
     let config = config.clone();
-    serve("application/json", move || as_json(&document(&config)))
+    document_route("application/json", move || yaml_to_json(&build_document(&config)))
 }
 
 /// A document that is made when it is asked for first: that is seldom, and a gateway is to be up at once.
-pub fn serve(content_type: &'static str, document: impl FnOnce() -> String + Send + 'static) -> MethodRouter<Gateway> {
+pub fn document_route(
+    content_type: &'static str,
+    document: impl FnOnce() -> String + Send + 'static,
+) -> MethodRouter<Gateway> {
     let made = Arc::new(LazyLock::new(move || {
         let (document, content_type) = (Bytes::from(document()), HeaderValue::from_static(content_type));
         ([(header::CONTENT_TYPE, content_type), (header::ETAG, etag::strong(&document))], document)
@@ -90,12 +93,12 @@ pub fn serve(content_type: &'static str, document: impl FnOnce() -> String + Sen
 }
 
 /// The schema of a message of the contract, as it is written, with its name.
-pub fn schema(message: &str) -> Option<&'static str> {
-    block(MESSAGES, message)
+pub fn contract_schema(message: &str) -> Option<&'static str> {
+    schema_block(MESSAGES, message)
 }
 
 /// One of some schemas, with its name.
-pub fn block(schemas: &'static str, name: &str) -> Option<&'static str> {
+pub fn schema_block(schemas: &'static str, name: &str) -> Option<&'static str> {
     let head = format!("    {name}:");
     let begins = |at: &usize| schemas.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with('\n'));
     let start = schemas.match_indices(&head).map(|(at, _)| at).find(begins)?;
@@ -106,46 +109,52 @@ pub fn block(schemas: &'static str, name: &str) -> Option<&'static str> {
     schema.get(..length.sum())
 }
 
-pub fn as_json(document: &str) -> String {
+pub fn yaml_to_json(document: &str) -> String {
     // A test reads all of it, so there is nothing to go wrong.
     serde_saphyr::from_str::<serde_json::Value>(document).unwrap_or_default().to_string()
 }
 
-pub fn document(config: &GatewayConfig) -> String {
-    let shared = SHARED_SCHEMAS.into_iter().filter_map(asyncapi::schema);
-    let (mut text, mut path, mut needs, mut fresh) = (String::new(), "", Needs::Nothing, false);
+pub fn build_document(config: &GatewayConfig) -> String {
+    let shared = SHARED_SCHEMAS.into_iter().filter_map(asyncapi::find_schema);
+    let (mut text, mut path, mut needs, mut fresh) = (String::new(), "", KeyRequirement::Nothing, false);
     for line in PARTS.into_iter().chain(shared).flat_map(str::lines) {
         let mark = line.trim_start();
         if let Some(named) = line.strip_prefix("  /").and_then(|_| mark.strip_suffix(':')) {
             path = named;
         }
         if let Some((_, answers)) = MARKS.iter().find(|(name, _)| *name == mark) {
-            let of_keys = if needs == Needs::Nothing { &[] } else { OF_KEYS };
-            let form = if openai::is_theirs(path) { "Chat" } else { "" };
+            let of_keys = if needs == KeyRequirement::Nothing { &[] } else { OF_KEYS };
+            let form = if openai::is_chat_path(path) { "Chat" } else { "" };
             let of_fresh = if fresh { OF_FRESH } else { &[] };
             for (status, name) in answers.iter().chain(OF_ALL).chain(of_keys).chain(of_fresh) {
-                put(&mut text, format_args!("        '{status}': {{ $ref: '#/components/responses/{form}{name}' }}"));
+                push_line(
+                    &mut text,
+                    format_args!("        '{status}': {{ $ref: '#/components/responses/{form}{name}' }}"),
+                );
             }
         } else if mark == HEAD.0 {
-            put(&mut text, format_args!("{}", line.replace(HEAD.0, HEAD.1)));
+            push_line(&mut text, format_args!("{}", line.replace(HEAD.0, HEAD.1)));
         } else if mark == FRESHNESS.0 {
             fresh = true;
             for name in FRESHNESS.1 {
-                put(&mut text, format_args!("        - $ref: '#/components/parameters/{name}'"));
+                push_line(&mut text, format_args!("        - $ref: '#/components/parameters/{name}'"));
             }
         } else {
-            put(&mut text, format_args!("{line}"));
+            push_line(&mut text, format_args!("{line}"));
         }
-        if let Some(method) = method(line) {
-            (needs, fresh) = (access(&method, path).needs, false);
-            put(&mut text, format_args!("      security: {}", security(needs, config.requires_key())));
+        if let Some(method) = operation_method(line) {
+            (needs, fresh) = (endpoint_access(&method, path).needs, false);
+            push_line(
+                &mut text,
+                format_args!("      security: {}", security_requirement(needs, config.requires_key())),
+            );
         }
     }
-    with_limits(text, config)
+    fill_in_limits(text, config)
 }
 
 /// The method whose operation begins with this line.
-fn method(line: &str) -> Option<Method> {
+fn operation_method(line: &str) -> Option<Method> {
     match line {
         "    get:" => Some(Method::GET),
         "    post:" => Some(Method::POST),
@@ -155,24 +164,24 @@ fn method(line: &str) -> Option<Method> {
 }
 
 /// Returns the security of an endpoint: a key that allows it, or, where no key is required, anybody.
-fn security(needs: Needs, required: bool) -> String {
+fn security_requirement(needs: KeyRequirement, required: bool) -> String {
     let scope = match needs {
-        Needs::Nothing => return "[]".to_owned(),
-        Needs::Key => String::new(),
-        Needs::Scope(scope) => scope.name().to_owned(),
-        Needs::Both(one, other) => format!("{}, {}", one.name(), other.name()),
+        KeyRequirement::Nothing => return "[]".to_owned(),
+        KeyRequirement::Key => String::new(),
+        KeyRequirement::Scope(scope) => scope.name().to_owned(),
+        KeyRequirement::Both(one, other) => format!("{}, {}", one.name(), other.name()),
     };
     let anybody = if required { "" } else { ", {}" };
     format!("[{{ apiKey: [{scope}] }}{anybody}]")
 }
 
-fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+fn push_line(text: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{line}");
 }
 
 /// Limits are those of this gateway.
-pub fn with_limits(mut text: String, config: &GatewayConfig) -> String {
+pub fn fill_in_limits(mut text: String, config: &GatewayConfig) -> String {
     let values = [
         ("<version>", env!("CARGO_PKG_VERSION").to_owned()),
         ("<max_text_bytes>", config.max_text_bytes.to_string()),

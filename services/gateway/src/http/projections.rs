@@ -14,48 +14,49 @@ use kairo_proto::{
     },
     words::GenerationState,
 };
-use kairo_read_model::{Generation, PROJECTIONS, Projection, READ_MODEL, SEARCH, Standing};
+use kairo_read_model::{Generation, PROJECTIONS, Projection, ProjectionStats, READ_MODEL, SEARCH};
 
-use super::{Gateway, answer::Told, query};
+use super::{Gateway, query, sorted_json::SortedJson};
 use crate::problem::{FieldError, Problem};
-pub use digests::digests;
+pub use digests::digest_projection;
 
 /// The name that stands for every projection.
 const ALL: &str = "all";
 const NUMBER: &str = "the number of a generation";
 
 /// Every projection, and every generation of each.
-pub async fn get(State(gateway): State<Gateway>) -> Result<Told<ListProjectionsResponse>, Problem> {
+pub async fn list_projections(State(gateway): State<Gateway>) -> Result<SortedJson<ListProjectionsResponse>, Problem> {
     let end = end_of_log(&gateway).await?;
     let asked = async {
-        let generations = gateway.read_model.generations().await?;
+        let generations = gateway.read_model.list_generations().await?;
         let is_live = |generation: &Generation| is_live(generation, READ_MODEL);
         let unknown = match generations.iter().any(is_live) {
             true => gateway.read_model.unknown_types().await?,
             false => Vec::new(),
         };
-        Ok((generations, unknown, gateway.read_model.standing().await?))
+        Ok((generations, unknown, gateway.read_model.projection_stats().await?))
     };
-    let (generations, unknown, standing) = query::answered(&gateway, asked).await?;
-    let offered = offered(&gateway);
-    let described = offered.iter().map(|projection| described(*projection, end, &generations, &unknown, &standing));
+    let (generations, unknown, standing) = query::await_answer(&gateway, asked).await?;
+    let offered = configured_projections(&gateway);
+    let described =
+        offered.iter().map(|projection| projection_row(*projection, end, &generations, &unknown, &standing));
     let projections = described.collect();
-    Ok(Told(ListProjectionsResponse { last_sequence: end, set_aside: standing.set_aside, projections }))
+    Ok(SortedJson(ListProjectionsResponse { last_sequence: end, set_aside: standing.set_aside, projections }))
 }
 
 /// Has projections built anew, beside those that are live.
-pub async fn rebuild(
+pub async fn rebuild_projection(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<(StatusCode, Told<RebuildProjectionResponse>), Problem> {
+) -> Result<(StatusCode, SortedJson<RebuildProjectionResponse>), Problem> {
     let name = path.map(|Path(name)| name).unwrap_or_default();
     let wanted = match name.as_str() {
-        ALL => offered(&gateway),
-        name => vec![named(&gateway, name, &[ALL])?],
+        ALL => configured_projections(&gateway),
+        name => vec![find_projection(&gateway, name, &[ALL])?],
     };
     let mut rebuilding = Vec::new();
     for projection in wanted {
-        let generation = query::answered(&gateway, gateway.read_model.rebuild(projection)).await?;
+        let generation = query::await_answer(&gateway, gateway.read_model.request_rebuild(projection)).await?;
         let row = |generation| RebuildRow { projection: projection.name.to_owned(), generation };
         rebuilding.extend(generation.map(row));
     }
@@ -64,20 +65,20 @@ pub async fn rebuild(
         return Err(Problem::conflict(detail));
     }
     tracing::info!(projection = name, "a rebuild was asked for");
-    Ok((StatusCode::ACCEPTED, Told(RebuildProjectionResponse { rebuilding })))
+    Ok((StatusCode::ACCEPTED, SortedJson(RebuildProjectionResponse { rebuilding })))
 }
 
 /// Has a generation that differs from the live one become the live one.
-pub async fn swap(
+pub async fn swap_projection(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<(StatusCode, Told<SwapProjectionResponse>), Problem> {
+) -> Result<(StatusCode, SortedJson<SwapProjectionResponse>), Problem> {
     let name = path.map(|Path(name)| name).unwrap_or_default();
-    let projection = named(&gateway, &name, &[])?;
-    match query::answered(&gateway, gateway.read_model.request_swap(projection)).await? {
+    let projection = find_projection(&gateway, &name, &[])?;
+    match query::await_answer(&gateway, gateway.read_model.request_swap(projection)).await? {
         Some(generation) => {
             tracing::info!(projection = name, generation, "a swap was asked for");
-            Ok((StatusCode::ACCEPTED, Told(SwapProjectionResponse { projection: name, generation })))
+            Ok((StatusCode::ACCEPTED, SortedJson(SwapProjectionResponse { projection: name, generation })))
         }
         None => Err(Problem::conflict(format!(
             "no generation of {name} differs from the live one and waits; GET /v1/projections says how each stands"
@@ -86,22 +87,22 @@ pub async fn swap(
 }
 
 /// Has a generation removed that is not live.
-pub async fn drop(
+pub async fn drop_generation(
     State(gateway): State<Gateway>,
     path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<(StatusCode, Told<DropGenerationResponse>), Problem> {
+) -> Result<(StatusCode, SortedJson<DropGenerationResponse>), Problem> {
     let (name, number) = path.map(|Path(path)| path).unwrap_or_default();
-    let projection = named(&gateway, &name, &[])?;
-    let number = generation(&number)?;
+    let projection = find_projection(&gateway, &name, &[])?;
+    let number = parse_generation(&number)?;
     let asked = async {
-        let all = gateway.read_model.generations().await?;
+        let all = gateway.read_model.list_generations().await?;
         let known = all.iter().any(|it| (it.generation, it.projection.as_str()) == (number, projection.name));
         Ok((known, known && gateway.read_model.request_drop(number).await?))
     };
-    match query::answered(&gateway, asked).await? {
+    match query::await_answer(&gateway, asked).await? {
         (_, true) => {
             tracing::info!(projection = name, generation = number, "a removal was asked for");
-            Ok((StatusCode::ACCEPTED, Told(DropGenerationResponse { projection: name, generation: number })))
+            Ok((StatusCode::ACCEPTED, SortedJson(DropGenerationResponse { projection: name, generation: number })))
         }
         (true, false) => {
             Err(Problem::conflict(format!("generation {number} answers queries, or is being removed already")))
@@ -113,23 +114,23 @@ pub async fn drop(
     }
 }
 
-fn generation(given: &str) -> Result<i64, Problem> {
+fn parse_generation(given: &str) -> Result<i64, Problem> {
     given.parse().ok().filter(|number| *number > 0).ok_or_else(|| {
         let found = Some(given.chars().take(80).collect());
-        Problem::invalid(vec![FieldError { field: "generation".to_owned(), expected: NUMBER.to_owned(), found }])
+        Problem::invalid_fields(vec![FieldError { field: "generation".to_owned(), expected: NUMBER.to_owned(), found }])
     })
 }
 
-fn described(
+fn projection_row(
     projection: Projection,
     end: u64,
     generations: &[Generation],
     unknown: &[UnknownTypeRow],
-    standing: &Standing,
+    standing: &ProjectionStats,
 ) -> ProjectionRow {
     let row = |generation: &Generation| {
         let rate = standing.rates.get(&generation.generation).copied().unwrap_or_default();
-        row(generation.clone(), end.saturating_sub(generation.position), rate)
+        generation_row(generation.clone(), end.saturating_sub(generation.position), rate)
     };
     let live = generations.iter().find(|generation| is_live(generation, projection)).map(row);
     let own = generations.iter().filter(|generation| generation.projection == projection.name);
@@ -146,7 +147,7 @@ fn described(
     }
 }
 
-fn row(generation: Generation, lag: u64, rate: f64) -> GenerationRow {
+fn generation_row(generation: Generation, lag: u64, rate: f64) -> GenerationRow {
     GenerationRow {
         generation: generation.generation,
         version: generation.version,
@@ -179,13 +180,13 @@ async fn end_of_log(gateway: &Gateway) -> Result<u64, Problem> {
 }
 
 /// The projections that there are here.
-fn offered(gateway: &Gateway) -> Vec<Projection> {
+fn configured_projections(gateway: &Gateway) -> Vec<Projection> {
     let is_there = |projection: &Projection| *projection != SEARCH || gateway.search.is_configured();
     PROJECTIONS.into_iter().filter(is_there).collect()
 }
 
-fn named(gateway: &Gateway, name: &str, others: &[&str]) -> Result<Projection, Problem> {
-    let offered = offered(gateway);
+fn find_projection(gateway: &Gateway, name: &str, others: &[&str]) -> Result<Projection, Problem> {
+    let offered = configured_projections(gateway);
     offered.iter().find(|projection| projection.name == name).copied().ok_or_else(|| {
         let names: Vec<&str> = offered.iter().map(|projection| projection.name).chain(others.iter().copied()).collect();
         Problem::not_found(format!("there is no projection of this name; there is {}", names.join(", ")))

@@ -24,10 +24,10 @@ use prost::Message as _;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, answer::Told, body::JsonBody, query};
+use super::{Gateway, body::JsonBody, query, sorted_json::SortedJson};
 use crate::{
     auth::Caller,
-    fields::{Fields, NAME, name, one_of, text},
+    fields::{NAME, RequestFields, json_text, one_of, parse_name},
     problem::{FieldError, Problem},
 };
 
@@ -39,53 +39,53 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Questions that are told at most.
 const MAX_QUESTIONS: usize = 1_000;
 
-pub async fn answer(
+pub async fn answer_question(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
-) -> Result<Told<AnswerQuestionResponse>, Problem> {
-    let id = query::id("question_id", path)?;
-    let (user, action, content) = read(&body)?;
-    caller.act_as_user(Some(user.as_str()))?;
-    let open = of(&gateway, user.as_str()).await?;
+) -> Result<SortedJson<AnswerQuestionResponse>, Problem> {
+    let id = query::path_id("question_id", path)?;
+    let (user, action, content) = parse_body(&body)?;
+    caller.require_user(Some(user.as_str()))?;
+    let open = open_questions(&gateway, user.as_str()).await?;
     let question = open.into_iter().find(|question| question.question_id == id.to_string());
-    let question = question.filter(|question| caller.act_on_agent(Some(&question.agent)).is_ok());
-    question.ok_or_else(|| unknown(id))?;
+    let question = question.filter(|question| caller.require_agent(Some(&question.agent)).is_ok());
+    question.ok_or_else(|| unknown_question(id))?;
     let content = content.map(|content| content.to_string()).unwrap_or_default();
     let said = QuestionAnswer { question_id: id.to_string(), action: action.to_owned(), content };
     let request = QuestionsRequest { user: user.to_string(), ask: Some(Ask::Answer(said)) };
     let taken =
         gateway.bus.request(QUESTIONS, request.encode_to_vec(), PATIENCE).await.map_err(|error| match error {
-            NoAnswer::Nobody | NoAnswer::Silence => unknown(id),
+            NoAnswer::Nobody | NoAnswer::Silence => unknown_question(id),
             error => Problem::unavailable(format!("tool-runner did not answer: {error}")),
         })?;
     let taken = QuestionsAnswer::decode(taken)
         .map_err(|_| Problem::unavailable("tool-runner is of a build that answers in another way"))?;
     if taken.outcome_word() == QuestionOutcome::Taken {
-        return Ok(Told(AnswerQuestionResponse { question_id: id.to_string() }));
+        return Ok(SortedJson(AnswerQuestionResponse { question_id: id.to_string() }));
     }
     let expected = format!("what the question asks for ({})", taken.reason);
     // What was found is a person's, perhaps secret, and not repeated.
-    Err(Problem::invalid(vec![FieldError { field: "content".to_owned(), expected, found: None }]))
+    Err(Problem::invalid_fields(vec![FieldError { field: "content".to_owned(), expected, found: None }]))
 }
 
-fn unknown(id: Uuid) -> Problem {
+fn unknown_question(id: Uuid) -> Problem {
     Problem::not_found(format!("no question {id} is open; GET /v1/inbox lists those that are"))
 }
 
 /// Reads the user who answers, the action, and the fields of the answer.
-pub fn read(body: &[u8]) -> Result<(Name, &'static str, Option<Value>), Problem> {
-    let mut fields = Fields::from_json(body)?;
-    let user = fields.required("user", NAME, text(name));
+pub fn parse_body(body: &[u8]) -> Result<(Name, &'static str, Option<Value>), Problem> {
+    let mut fields = RequestFields::from_json(body)?;
+    let user = fields.required("user", NAME, json_text(parse_name));
     let words = QuestionAnswered::WORDS;
-    let action = fields.required("action", format!("one of {}", words.join(", ")), text(one_of(words)));
+    let action = fields.required("action", format!("one of {}", words.join(", ")), json_text(one_of(words)));
     let content = fields.optional("content", "an object", |value: &Value| value.is_object().then(|| value.clone()));
     fields.complete(|| Some((user?, action?, content)))
 }
 
 /// Those that are open of a user, as every tool-runner knows them.
-pub(super) async fn of(gateway: &Gateway, user: &str) -> Result<Vec<QuestionRow>, BusError> {
+pub(super) async fn open_questions(gateway: &Gateway, user: &str) -> Result<Vec<QuestionRow>, BusError> {
     let request = QuestionsRequest { user: user.to_owned(), ask: Some(Ask::List(QuestionsList::default())) };
     let client = &gateway.bus.nats()?.client;
     let asked = async {

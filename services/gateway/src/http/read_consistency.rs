@@ -11,15 +11,15 @@ use axum::{
     http::{HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use kairo_core::sharing::Holder;
-use kairo_read_model::{NotFresh, Snapshot};
+use kairo_core::sharing::QuotaHolder;
+use kairo_read_model::{NotFresh, ReadSnapshot};
 use serde::Serialize;
 use url::form_urlencoded;
 
 use super::{Gateway, etag, query};
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, parsed, value},
+    fields::{RequestFields, parse_text, query_value},
     problem::{FieldError, Problem},
 };
 
@@ -33,7 +33,7 @@ const NOBODY: &str = "nobody";
 
 /// A request that is answered from the read model.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ReadRequest {
     /// The URL's query, without the fields that are read here.
     query: String,
     /// The sequence that the answer must take account of; 0 for an answer as things stand.
@@ -41,36 +41,36 @@ pub struct Asked {
     /// The longest time to wait for that sequence.
     wait: Duration,
     /// The holder whose share of the read model's connections is used.
-    holder: Holder,
+    holder: QuotaHolder,
     /// Errors in the fields that are read here.
     errors: Vec<FieldError>,
 }
 
-impl FromRequestParts<Gateway> for Asked {
+impl FromRequestParts<Gateway> for ReadRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Infallible> {
         let header = parts.headers.get(AT_LEAST).map(|sequence| sequence.to_str().unwrap_or("unreadable"));
-        let holder = parts.extensions.get::<Holder>().cloned();
-        let asked = Self::of(parts.uri.query(), header, &gateway.config);
+        let holder = parts.extensions.get::<QuotaHolder>().cloned();
+        let asked = Self::from_parts(parts.uri.query(), header, &gateway.config);
         Ok(Self { holder: holder.unwrap_or(asked.holder), ..asked })
     }
 }
 
-impl Asked {
-    fn of(url_query: Option<&str>, header: Option<&str>, config: &GatewayConfig) -> Self {
+impl ReadRequest {
+    fn from_parts(url_query: Option<&str>, header: Option<&str>, config: &GatewayConfig) -> Self {
         let mut fresh = form_urlencoded::Serializer::new(String::new());
         let mut rest = form_urlencoded::Serializer::new(String::new());
         for (field, value) in form_urlencoded::parse(url_query.unwrap_or_default().as_bytes()) {
             let is_here = matches!(field.as_ref(), "at_least" | "wait_ms");
             if is_here { &mut fresh } else { &mut rest }.append_pair(&field, &value);
         }
-        let mut fields = Fields::from_query(Some(&fresh.finish()));
-        let at_least = fields.optional("at_least", SEQUENCE, value(parsed));
+        let mut fields = RequestFields::from_query(Some(&fresh.finish()));
+        let at_least = fields.optional("at_least", SEQUENCE, query_value(parse_text));
         let longest = config.freshness_wait_ms;
-        let fits = |text: &str| parsed(text).filter(|wait: &u64| *wait <= longest);
-        let wait = fields.optional("wait_ms", format!("0 to {longest}"), value(fits));
-        let named = header.filter(|text| !text.is_empty()).map(parsed);
+        let fits = |text: &str| parse_text(text).filter(|wait: &u64| *wait <= longest);
+        let wait = fields.optional("wait_ms", format!("0 to {longest}"), query_value(fits));
+        let named = header.filter(|text| !text.is_empty()).map(parse_text);
         if named == Some(None) {
             fields.reject(AT_LEAST, SEQUENCE);
         }
@@ -79,89 +79,94 @@ impl Asked {
             // Who names two wants both.
             at_least: at_least.max(named.flatten()).unwrap_or(0),
             wait: Duration::from_millis(wait.unwrap_or(longest)),
-            holder: Holder::of(NOBODY),
+            holder: QuotaHolder::for_group(NOBODY),
             errors: fields.complete(|| Some(())).map_or_else(|problem| problem.errors, |()| Vec::new()),
         }
     }
 
     /// Returns what `read` makes of the other fields, or all errors together.
-    pub fn read<T>(&self, read: impl FnOnce(Option<&str>) -> Result<T, Problem>) -> Result<T, Problem> {
+    pub fn parse_with<T>(&self, read: impl FnOnce(Option<&str>) -> Result<T, Problem>) -> Result<T, Problem> {
         match read(Some(&self.query)) {
-            Ok(_) if !self.errors.is_empty() => Err(Problem::invalid(self.errors.clone())),
+            Ok(_) if !self.errors.is_empty() => Err(Problem::invalid_fields(self.errors.clone())),
             Err(problem) if !problem.errors.is_empty() => {
-                Err(Problem::invalid([problem.errors, self.errors.clone()].concat()))
+                Err(Problem::invalid_fields([problem.errors, self.errors.clone()].concat()))
             }
             read => read,
         }
     }
 
     /// There are no other fields.
-    pub fn nothing_else(&self) -> Result<(), Problem> {
-        self.read(|query| Fields::from_query(query).complete(|| Some(())))
+    pub fn reject_other_fields(&self) -> Result<(), Problem> {
+        self.parse_with(|query| RequestFields::from_query(query).complete(|| Some(())))
     }
 
     /// The sequence that the answer must take account of, and how long to wait for it.
-    pub fn wanted(&self) -> (u64, Duration) {
+    pub fn freshness(&self) -> (u64, Duration) {
         (self.at_least, self.wait)
     }
 
     /// Returns the holder whose share of the read model's connections is used.
-    pub fn holder(&self) -> &Holder {
+    pub fn holder(&self) -> &QuotaHolder {
         &self.holder
     }
 
     /// Returns the snapshot to read the answer from, once it is as fresh as the request asks for.
-    pub async fn snapshot(&self, gateway: &Gateway) -> Result<Snapshot, Problem> {
+    pub async fn snapshot(&self, gateway: &Gateway) -> Result<ReadSnapshot, Problem> {
         if self.at_least == 0 {
             let model = gateway.read_model.for_holder(self.holder.clone());
-            return query::answered(gateway, model.snapshot()).await;
+            return query::await_answer(gateway, model.snapshot()).await;
         }
-        at_least(gateway, &self.holder, self.at_least, self.wait).await
+        snapshot_at_least(gateway, &self.holder, self.at_least, self.wait).await
     }
 }
 
 /// The read model, for whoever asks, once it takes account of the message of this sequence, which is waited for no longer than
 /// `wait`.
-pub async fn at_least(gateway: &Gateway, holder: &Holder, sequence: u64, wait: Duration) -> Result<Snapshot, Problem> {
+pub async fn snapshot_at_least(
+    gateway: &Gateway,
+    holder: &QuotaHolder,
+    sequence: u64,
+    wait: Duration,
+) -> Result<ReadSnapshot, Problem> {
     let limit = wait + Duration::from_millis(gateway.config.query_timeout_ms);
     let model = gateway.read_model.for_holder(holder.clone());
-    within(gateway, limit, model.at_least(sequence, wait)).await
+    await_fresh_answer(gateway, limit, model.snapshot_at_least(sequence, wait)).await
 }
 
 /// Waits up to `limit` for an answer that is as fresh as the request asks for.
-pub async fn within<T>(
+pub async fn await_fresh_answer<T>(
     gateway: &Gateway,
     limit: Duration,
     asked: impl Future<Output = Result<T, NotFresh>>,
 ) -> Result<T, Problem> {
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(NotFresh::Behind { position, wanted })) => Err(Problem::behind(position, wanted)),
-        Ok(Err(NotFresh::Unanswered(error))) => Err(query::unanswered(gateway, &error)),
-        Err(late) => Err(Problem::no_read_model(&late)),
+        Ok(Err(NotFresh::Behind { position, wanted })) => Err(Problem::read_model_behind(position, wanted)),
+        Ok(Err(NotFresh::Unanswered(error))) => Err(query::read_error_problem(gateway, &error)),
+        Err(late) => Err(Problem::read_model_unavailable(&late)),
     }
 }
 
 /// An answer that says how fresh it is.
 #[derive(Debug)]
-pub struct Answer<T> {
+pub struct PositionedResponse<T> {
     answer: T,
     position: u64,
 }
 
-impl<T: Serialize> Answer<T> {
+impl<T: Serialize> PositionedResponse<T> {
     /// Builds an answer read from the snapshot; `answer` must serialize to a JSON object.
-    pub fn of(snapshot: &Snapshot, answer: T) -> Self {
-        Self::at(snapshot.position(), answer)
+    pub fn from_snapshot(snapshot: &ReadSnapshot, answer: T) -> Self {
+        Self::at_position(snapshot.position(), answer)
     }
 
     /// Builds an answer that covers the log up to this position; `answer` must serialize to a JSON object.
-    pub fn at(position: u64, answer: T) -> Self {
+    pub fn at_position(position: u64, answer: T) -> Self {
         Self { answer, position }
     }
 
     /// Returns the body, and a tag of the answer without its position, so that it stays the same while the log goes on.
-    fn told(&self) -> serde_json::Result<(Vec<u8>, HeaderValue)> {
+    fn body_and_tag(&self) -> serde_json::Result<(Vec<u8>, HeaderValue)> {
         let mut body = serde_json::to_vec(&self.answer)?;
         let tag = etag::weak(&body);
         body.pop();
@@ -171,9 +176,9 @@ impl<T: Serialize> Answer<T> {
     }
 }
 
-impl<T: Serialize> IntoResponse for Answer<T> {
+impl<T: Serialize> IntoResponse for PositionedResponse<T> {
     fn into_response(self) -> Response {
-        match self.told() {
+        match self.body_and_tag() {
             Ok((body, tag)) => {
                 let json = HeaderValue::from_static("application/json");
                 let position = HeaderValue::from(self.position);
@@ -190,17 +195,17 @@ mod tests {
 
     use super::*;
 
-    fn asked(query: &str, header: Option<&str>) -> Asked {
-        Asked::of(Some(query), header, &GatewayConfig::default())
+    fn asked(query: &str, header: Option<&str>) -> ReadRequest {
+        ReadRequest::from_parts(Some(query), header, &GatewayConfig::default())
     }
 
-    fn wrong(asked: &Asked) -> Vec<String> {
+    fn wrong(asked: &ReadRequest) -> Vec<String> {
         let read = |query: Option<&str>| {
-            let mut fields = Fields::from_query(query);
-            fields.optional("limit", "a number", value(parsed::<u32>));
+            let mut fields = RequestFields::from_query(query);
+            fields.optional("limit", "a number", query_value(parse_text::<u32>));
             fields.complete(|| Some(()))
         };
-        asked.read(read).unwrap_err().errors.into_iter().map(|error| error.field).collect()
+        asked.parse_with(read).unwrap_err().errors.into_iter().map(|error| error.field).collect()
     }
 
     #[test]
@@ -216,7 +221,7 @@ mod tests {
         for query in ["", "at_least=&wait_ms="] {
             let asked = asked(query, Some(""));
             assert_eq!((asked.at_least, asked.wait), (0, Duration::from_millis(2_000)));
-            assert!(asked.nothing_else().is_ok());
+            assert!(asked.reject_other_fields().is_ok());
         }
     }
 
@@ -236,19 +241,19 @@ mod tests {
         assert_eq!(wrong(&asked("at_least=1&at_least=2", None)), ["at_least"]);
         assert_eq!(wrong(&asked("at_least=18446744073709551616", None)), ["at_least"]);
         assert_eq!(wrong(&asked("colour=red", None)), ["colour"]);
-        assert!(asked("limit=7", None).nothing_else().is_err());
+        assert!(asked("limit=7", None).reject_other_fields().is_err());
     }
 
     #[test]
     fn an_answer_names_its_position() {
-        let told = |answer, position| Answer { answer, position }.told().unwrap();
+        let told = |answer, position| PositionedResponse { answer, position }.body_and_tag().unwrap();
         assert_eq!(told(json!({ "tasks": [] }), 7).0, br#"{"tasks":[],"position":7}"#);
         assert_eq!(told(json!({}), 7).0, br#"{"position":7}"#);
     }
 
     #[test]
     fn the_tag_of_an_answer_is_that_of_what_it_says() {
-        let tag = |answer, position| Answer { answer, position }.told().unwrap().1;
+        let tag = |answer, position| PositionedResponse { answer, position }.body_and_tag().unwrap().1;
         assert_eq!(tag(json!({ "tasks": [] }), 7), tag(json!({ "tasks": [] }), 8));
         assert_ne!(tag(json!({ "tasks": [] }), 7), tag(json!({ "tasks": [1] }), 7));
     }

@@ -15,7 +15,7 @@ use kairo_proto::{
 use kairo_read_model::{ReadError, ReadModel};
 use prost::Message as _;
 
-use super::{Gateway, answer::Told, query};
+use super::{Gateway, query, sorted_json::SortedJson};
 use crate::{
     auth::Caller,
     log_state::{self, LogState},
@@ -25,36 +25,39 @@ use crate::{
 /// Replicas that are listed at most.
 const MAX_REPLICAS: usize = 10_000;
 
-pub async fn get(
+pub async fn get_status(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
-) -> Result<Told<GetStatusResponse>, Problem> {
-    let log =
-        async { log(&gateway).await.map_err(|source| BusError::Unavailable { doing: "asking for the state", source }) };
-    let position = query::at_once(&gateway, gateway.read_model.position());
+) -> Result<SortedJson<GetStatusResponse>, Problem> {
+    let log = async {
+        read_log_status(&gateway)
+            .await
+            .map_err(|source| BusError::Unavailable { doing: "asking for the state", source })
+    };
+    let position = query::lookup_or_none(&gateway, gateway.read_model.position());
     // Of the caller's own share: whoever asks again and again takes none of the gateway's.
     let model = gateway.read_model_for(&caller, None);
-    let waits = query::at_once(&gateway, waits(&model));
+    let waits = query::lookup_or_none(&gateway, read_waits(&model));
     let (services, log, position, waits, epoch) =
-        tokio::join!(services(&gateway), log, position, waits, gateway.bus.epoch());
-    let (mut services, Log { stream, consumers, dead_letters, drift }, epoch) = (services?, log?, epoch?);
+        tokio::join!(ping_replicas(&gateway), log, position, waits, gateway.bus.current_epoch());
+    let (mut services, LogStatus { stream, consumers, dead_letters, drift }, epoch) = (services?, log?, epoch?);
     let decisions = services.iter_mut().flat_map(|replica| std::mem::take(&mut replica.waits)).collect();
-    let waits = [waits.unwrap_or_default(), sum(decisions).into_iter().collect()].concat();
+    let waits = [waits.unwrap_or_default(), sum_decisions(decisions).into_iter().collect()].concat();
     let waits = waits.into_iter().map(|wait| redact_for(&caller, wait)).collect();
     // A status is wanted most when something is away: then the rest is still told.
     let lag = |position| LagRow { position, lag: stream.last_sequence.saturating_sub(position) };
     let projection = position.map(lag);
     let stream = Some(stream);
-    Ok(Told(GetStatusResponse { services, consumers, stream, projection, dead_letters, epoch, drift, waits }))
+    Ok(SortedJson(GetStatusResponse { services, consumers, stream, projection, dead_letters, epoch, drift, waits }))
 }
 
 /// Reads the work that waits for people and for calls.
-pub async fn waits(model: &ReadModel) -> Result<Vec<WaitRow>, ReadError> {
-    model.snapshot().await?.waits().await
+pub async fn read_waits(model: &ReadModel) -> Result<Vec<WaitRow>, ReadError> {
+    model.snapshot().await?.list_waits().await
 }
 
 /// Returns the decisions of all replicas as one row: the oldest of them, and their number.
-fn sum(decisions: Vec<WaitRow>) -> Option<WaitRow> {
+fn sum_decisions(decisions: Vec<WaitRow>) -> Option<WaitRow> {
     // Of a replica of a later build there may be rows for other reasons.
     let decisions = decisions.into_iter().filter(|row| row.waits_for_word() == WaitReason::Decision);
     let since = |row: &WaitRow| row.since.as_ref().and_then(time::read).unwrap_or(Timestamp::MAX);
@@ -70,14 +73,14 @@ fn sum(decisions: Vec<WaitRow>) -> Option<WaitRow> {
 
 /// Leaves out the agent, the user and the call if the caller may not see them.
 fn redact_for(caller: &Caller, wait: WaitRow) -> WaitRow {
-    if caller.sees(&wait.agent, wait.user.as_deref()) {
+    if caller.can_see(&wait.agent, wait.user.as_deref()) {
         return wait;
     }
     WaitRow { waits_for: wait.waits_for, count: wait.count, since: wait.since, ..WaitRow::default() }
 }
 
 /// Every replica that answers, by name.
-pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ReplicaRow>, BusError> {
+pub(super) async fn ping_replicas(gateway: &Gateway) -> Result<Vec<ReplicaRow>, BusError> {
     let client = &gateway.bus.nats()?.client;
     let wait = Duration::from_millis(gateway.config.status_wait_ms);
     let asked = async {
@@ -99,7 +102,7 @@ pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ReplicaRow>, BusEr
 }
 
 /// The state of the log as JetStream reports it.
-struct Log {
+struct LogStatus {
     stream: LogRow,
     consumers: Vec<ConsumerRow>,
     dead_letters: u64,
@@ -107,11 +110,11 @@ struct Log {
     drift: Vec<String>,
 }
 
-async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
+async fn read_log_status(gateway: &Gateway) -> Result<LogStatus, async_nats::Error> {
     let nats = gateway.bus.nats()?;
-    let (log, drift) = tokio::join!(log_state::ask(nats), nats.drift());
+    let (log, drift) = tokio::join!(log_state::fetch_log_state(nats), nats.find_drift());
     let log = log?;
-    let limit_bytes = log.limit(&gateway.config);
+    let limit_bytes = log.size_limit(&gateway.config);
     let LogState { events, consumers, dead_letters, .. } = log;
     let stream = LogRow {
         messages: events.messages,
@@ -121,10 +124,10 @@ async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
         limit_bytes,
     };
     let drift = drift?.iter().map(ToString::to_string).collect();
-    Ok(Log { stream, consumers: consumers.into_iter().map(shown).collect(), dead_letters, drift })
+    Ok(LogStatus { stream, consumers: consumers.into_iter().map(consumer_row).collect(), dead_letters, drift })
 }
 
-fn shown(info: Info) -> ConsumerRow {
+fn consumer_row(info: Info) -> ConsumerRow {
     ConsumerRow {
         name: info.name,
         pending: info.num_pending,
@@ -146,10 +149,10 @@ mod tests {
 
     #[test]
     fn the_decisions_of_all_replicas_are_one_row() {
-        assert_eq!(sum(Vec::new()), None);
+        assert_eq!(sum_decisions(Vec::new()), None);
         let unknown = WaitRow { waits_for: "spring".to_owned(), count: 9, ..WaitRow::default() };
         let rows = vec![decision(2, 20, "ops"), unknown, decision(3, 10, "aide"), decision(1, 30, "cook")];
-        assert_eq!(sum(rows), Some(decision(6, 10, "aide")));
+        assert_eq!(sum_decisions(rows), Some(decision(6, 10, "aide")));
     }
 
     #[test]

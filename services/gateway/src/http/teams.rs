@@ -1,7 +1,7 @@
 //! `GET /v1/teams`: teams, with their agents and what each of them is at. `GET /v1/teams/{team}`: one.
 
 mod budget;
-mod creating;
+mod team_definition;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use axum::{
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use kairo_core::{
     ids::Name,
-    prices::{Cost, Price, Prices, Usage},
+    prices::{ModelPrice, ModelPrices, TokenCost, TokenCounts},
 };
 use kairo_proto::{
     v1::{
@@ -21,132 +21,137 @@ use kairo_proto::{
     },
     words::TeamStatus,
 };
-use kairo_read_model::{ReadError, Snapshot, SpentOn, TeamStanding};
+use kairo_read_model::{DailyModelUsage, ReadError, ReadSnapshot, TeamStanding};
 
 use super::{
-    Gateway,
-    answer::Told,
-    query,
-    read_consistency::{Answer, Asked},
+    Gateway, query,
+    read_consistency::{PositionedResponse, ReadRequest},
+    sorted_json::SortedJson,
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, name, value},
+    fields::{NAME, RequestFields, parse_name, query_value},
     problem::Problem,
 };
-pub use budget::Budget;
-pub use creating::post;
+pub use budget::BudgetChange;
+pub use team_definition::create_team;
 #[cfg(test)]
-pub use creating::read;
+pub use team_definition::parse_team;
 
 /// The teams that the caller may see, in the order of their names: all of them, or page by page.
-pub async fn get(
+pub async fn list_teams(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
-    asked: Asked,
-) -> Result<Answer<Told<ListTeamsResponse>>, Problem> {
-    let (after, limit) = asked.read(|query| read_page(query, &gateway.config))?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<ListTeamsResponse>>, Problem> {
+    let (after, limit) = asked.parse_with(|query| parse_page_query(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut agents = query::answered(&gateway, snapshot.agents()).await?;
+    let mut agents = query::await_answer(&gateway, snapshot.list_agents()).await?;
     agents.sort_by(|one, other| one.agent.cmp(&other.agent));
     let is_behind = |lead: &&AgentRow| after.as_ref().is_none_or(|after| lead.agent.as_str() > after.as_str());
-    let seen = agents.iter().filter(|lead| team_of(lead, &caller).is_some()).filter(is_behind);
+    let seen = agents.iter().filter(|lead| visible_team(lead, &caller).is_some()).filter(is_behind);
     let mut leads: Vec<AgentRow> = seen.cloned().collect();
     let page = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = leads.len() > page;
     leads.truncate(page);
     let next_after = leads.last().filter(|_| more).map(|lead| lead.agent.clone());
-    let teams = query::answered(&gateway, shown(&gateway, &snapshot, leads, agents)).await?;
+    let teams = query::await_answer(&gateway, team_rows(&gateway, &snapshot, leads, agents)).await?;
     let currency = gateway.config.currency.clone();
-    Ok(Answer::of(&snapshot, Told(ListTeamsResponse { teams, currency, next_after, ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(ListTeamsResponse { teams, currency, next_after, ..Default::default() }),
+    ))
 }
 
-fn read_page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<Name>, Option<u32>), Problem> {
-    let mut fields = Fields::from_query(url_query);
-    let after = fields.optional("after", NAME, value(name));
-    let limit = query::rows("limit", &mut fields, config);
+fn parse_page_query(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<Name>, Option<u32>), Problem> {
+    let mut fields = RequestFields::from_query(url_query);
+    let after = fields.optional("after", NAME, query_value(parse_name));
+    let limit = query::parse_row_count("limit", &mut fields, config);
     fields.complete(|| Some((after, limit)))
 }
 
 /// One team.
-pub async fn one(
+pub async fn get_team(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<GetTeamResponse>>, Problem> {
-    let team = query::team(path)?;
-    asked.nothing_else()?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<GetTeamResponse>>, Problem> {
+    let team = query::path_team(path)?;
+    asked.reject_other_fields()?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let lead = query::answered(&gateway, snapshot.agent(team.as_str())).await?;
+    let lead = query::await_answer(&gateway, snapshot.find_agent(team.as_str())).await?;
     let unknown = || {
         let detail = format!("no team {team} is known; GET /v1/teams lists those there are");
-        Problem::not_found(detail).at(snapshot.position())
+        Problem::not_found(detail).with_position(snapshot.position())
     };
-    let lead = lead.filter(|lead| team_of(lead, &caller).is_some()).ok_or_else(unknown)?;
-    let named: Vec<String> = workers(&lead).map(|worker| worker.agent.clone()).collect();
+    let lead = lead.filter(|lead| visible_team(lead, &caller).is_some()).ok_or_else(unknown)?;
+    let named: Vec<String> = team_workers(&lead).map(|worker| worker.agent.clone()).collect();
     let team = async {
-        let agents = snapshot.agents_named(&named).await?;
-        shown(&gateway, &snapshot, vec![lead], agents).await
+        let agents = snapshot.find_agents(&named).await?;
+        team_rows(&gateway, &snapshot, vec![lead], agents).await
     };
-    let team = query::answered(&gateway, team).await?.pop();
+    let team = query::await_answer(&gateway, team).await?.pop();
     let currency = gateway.config.currency.clone();
-    Ok(Answer::of(&snapshot, Told(GetTeamResponse { team, currency, ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(GetTeamResponse { team, currency, ..Default::default() }),
+    ))
 }
 
 /// The team that an agent leads, if it leads one and the caller may see it.
-fn team_of<'a>(lead: &'a AgentRow, caller: &Caller) -> Option<&'a Team> {
+fn visible_team<'a>(lead: &'a AgentRow, caller: &Caller) -> Option<&'a Team> {
     let profile = lead.profile.as_ref()?;
-    profile.team.as_ref().filter(|_| caller.sees(&lead.agent, Some(&profile.owner)))
+    profile.team.as_ref().filter(|_| caller.can_see(&lead.agent, Some(&profile.owner)))
 }
 
-fn workers(lead: &AgentRow) -> impl Iterator<Item = &kairo_proto::v1::TeamWorker> {
+fn team_workers(lead: &AgentRow) -> impl Iterator<Item = &kairo_proto::v1::TeamWorker> {
     lead.profile.iter().filter_map(|profile| profile.team.as_ref()).flat_map(|team| &team.workers)
 }
 
 /// The teams of these leads, whose workers are among these agents, as far as they are known yet.
-async fn shown(
+async fn team_rows(
     gateway: &Gateway,
-    snapshot: &Snapshot,
+    snapshot: &ReadSnapshot,
     leads: Vec<AgentRow>,
     agents: Vec<AgentRow>,
 ) -> Result<Vec<TeamRow>, ReadError> {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let named: Vec<String> = leads.iter().map(|lead| lead.agent.clone()).collect();
-    let of_workers = leads.iter().flat_map(workers).map(|worker| worker.agent.clone());
+    let of_workers = leads.iter().flat_map(team_workers).map(|worker| worker.agent.clone());
     let members: Vec<String> = named.iter().cloned().chain(of_workers).collect();
-    let known = Known {
+    let known = TeamSnapshot {
         agents: agents.into_iter().map(|agent| (agent.agent.clone(), agent)).collect(),
         standings: snapshot.team_standings(&named).await?,
         // Of several the first one counts.
-        at_work: snapshot.at_work(&members).await?.into_iter().rev().collect(),
-        spent: snapshot.spent_on(today, &members).await?,
+        at_work: snapshot.tasks_at_work(&members).await?.into_iter().rev().collect(),
+        spent: snapshot.daily_usage(today, &members).await?,
         today,
     };
-    Ok(leads.into_iter().filter_map(|lead| known.team(lead, &gateway.config.prices)).collect())
+    Ok(leads.into_iter().filter_map(|lead| known.team_row(lead, &gateway.config.prices)).collect())
 }
 
 /// The data behind the status of a set of teams.
-struct Known {
+struct TeamSnapshot {
     agents: BTreeMap<String, AgentRow>,
     standings: Vec<TeamStanding>,
     at_work: BTreeMap<String, TaskAtWorkRow>,
-    spent: Vec<SpentOn>,
+    spent: Vec<DailyModelUsage>,
     today: Date,
 }
 
-impl Known {
-    fn team(&self, row: AgentRow, prices: &Prices) -> Option<TeamRow> {
-        let lead = self.member(&row, "lead", row.profile.as_ref()?.description.clone());
+impl TeamSnapshot {
+    fn team_row(&self, row: AgentRow, prices: &ModelPrices) -> Option<TeamRow> {
+        let lead = self.member_row(&row, "lead", row.profile.as_ref()?.description.clone());
         let AgentProfile { agent, mission, owner, team, .. } = row.profile?;
         let Team { workers, tokens_per_day, cost_per_day } = team?;
-        let spent = self.spent(&agent, workers.iter().map(|worker| worker.agent.as_str()), prices);
+        let spent = self.spent_today(&agent, workers.iter().map(|worker| worker.agent.as_str()), prices);
         let workers = workers.into_iter().map(|worker| {
             // Its own definition may be read after the lead's.
             let nothing = || AgentRow { agent: worker.agent.clone(), queued: Some(0), ..AgentRow::default() };
             let known = self.agents.get(&worker.agent).cloned().unwrap_or_else(nothing);
-            self.member(&known, "worker", worker.description)
+            self.member_row(&known, "worker", worker.description)
         });
         let standing = self.standings.iter().find(|standing| standing.agent == agent);
         let active = || TeamStatus::Active.known_word().to_owned();
@@ -168,7 +173,7 @@ impl Known {
         })
     }
 
-    fn member(&self, row: &AgentRow, role: &str, description: String) -> TeamMemberRow {
+    fn member_row(&self, row: &AgentRow, role: &str, description: String) -> TeamMemberRow {
         TeamMemberRow {
             agent: row.agent.clone(),
             description,
@@ -182,25 +187,30 @@ impl Known {
     }
 
     /// Returns the spending of its agents today; the cost is none as soon as one of their models has no price.
-    fn spent<'a>(&self, lead: &'a str, workers: impl Iterator<Item = &'a str>, prices: &Prices) -> TeamSpent {
+    fn spent_today<'a>(
+        &self,
+        lead: &'a str,
+        workers: impl Iterator<Item = &'a str>,
+        prices: &ModelPrices,
+    ) -> TeamSpent {
         let members: Vec<&str> = [lead].into_iter().chain(workers).collect();
-        let (mut tokens, mut sum) = (0_u64, Some(Cost::default()));
+        let (mut tokens, mut sum) = (0_u64, Some(TokenCost::default()));
         for spent in self.spent.iter().filter(|spent| members.contains(&spent.agent.as_str())) {
             let (input, output) = (spent.input_tokens, spent.output_tokens);
             tokens = tokens.saturating_add(input).saturating_add(output);
             // What took nothing costs nothing, whatever the model; what an answer took that nobody counted is not known.
             let cost = match input.saturating_add(output) {
                 _ if spent.uncounted > 0 => None,
-                0 => Some(Cost::default()),
-                _ => Price::of(prices, &spent.model).map(|price| {
-                    price.cost_of(Usage {
+                0 => Some(TokenCost::default()),
+                _ => ModelPrice::of_model(prices, &spent.model).map(|price| {
+                    price.cost_of(TokenCounts {
                         input_tokens: input,
                         cached_tokens: spent.cached_tokens,
                         output_tokens: output,
                     })
                 }),
             };
-            sum = sum.zip(cost).map(|(sum, cost)| sum.plus(cost));
+            sum = sum.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
         }
         TeamSpent { day: self.today.to_string(), tokens, cost: sum.map(|cost| cost.to_string()) }
     }
@@ -221,8 +231,8 @@ mod tests {
         AgentRow { agent, profile: Some(profile), queued: Some(2), ..Default::default() }
     }
 
-    fn spent(agent: &str, model: &str, input_tokens: u64) -> SpentOn {
-        SpentOn {
+    fn spent(agent: &str, model: &str, input_tokens: u64) -> DailyModelUsage {
+        DailyModelUsage {
             agent: agent.into(),
             model: model.into(),
             input_tokens,
@@ -232,7 +242,7 @@ mod tests {
         }
     }
 
-    fn known(spent: Vec<SpentOn>) -> Known {
+    fn known(spent: Vec<DailyModelUsage>) -> TeamSnapshot {
         let standing = TeamStanding {
             agent: "market".into(),
             status: "paused".into(),
@@ -242,12 +252,12 @@ mod tests {
         };
         let at_work = BTreeMap::from([("market-reader".to_owned(), TaskAtWorkRow::default())]);
         let (agents, today) = (BTreeMap::new(), "2026-11-21".parse().unwrap());
-        Known { agents, standings: vec![standing], at_work, spent, today }
+        TeamSnapshot { agents, standings: vec![standing], at_work, spent, today }
     }
 
     #[test]
     fn a_team_is_shown_with_all_of_its_agents_known_or_not() {
-        let team = known(Vec::new()).team(lead(), &Prices::default()).unwrap();
+        let team = known(Vec::new()).team_row(lead(), &ModelPrices::default()).unwrap();
         assert_eq!((team.status.as_str(), team.over_budget, team.reason), ("paused", true, None));
         assert_eq!((team.tokens_per_day, team.cost_per_day), (100, None));
         let at_lead = team.lead.unwrap();
@@ -258,8 +268,8 @@ mod tests {
 
     #[test]
     fn what_a_team_spent_is_what_its_agents_spent() {
-        let prices: Prices = serde_json::from_str(r#"{"m": {"input": "2", "output": "4"}}"#).unwrap();
-        let of = |spent| known(spent).team(lead(), &prices).unwrap().spent.unwrap();
+        let prices: ModelPrices = serde_json::from_str(r#"{"m": {"input": "2", "output": "4"}}"#).unwrap();
+        let of = |spent| known(spent).team_row(lead(), &prices).unwrap().spent.unwrap();
         let both = vec![spent("market", "m", 1_000), spent("market-reader", "m", 500), spent("other", "m", 7)];
         let sum = of(both.clone());
         assert_eq!((sum.day.as_str(), sum.tokens, sum.cost.as_deref()), ("2026-11-21", 1_500, Some("0.003")));

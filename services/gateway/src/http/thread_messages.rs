@@ -8,16 +8,15 @@ use kairo_proto::v1::ListThreadMessagesResponse;
 use kairo_read_model::ThreadMessagesQuery;
 
 use super::{
-    Gateway,
-    answer::Told,
-    query,
-    read_consistency::{Answer, Asked},
+    Gateway, query,
+    read_consistency::{PositionedResponse, ReadRequest},
+    sorted_json::SortedJson,
     threads,
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, name, parsed, value},
+    fields::{NAME, RequestFields, parse_name, parse_text, query_value},
     problem::Problem,
 };
 
@@ -25,7 +24,7 @@ const NUMBER: &str = "the number of a message";
 
 /// The thread, and the page of its messages, that a query asks for.
 #[derive(Debug)]
-struct Wanted {
+struct ThreadMessagesRequest {
     thread: String,
     agent: Option<String>,
     after: u64,
@@ -33,44 +32,45 @@ struct Wanted {
     limit: u32,
 }
 
-pub async fn get(
+pub async fn list_thread_messages(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<ListThreadMessagesResponse>>, Problem> {
-    let Wanted { thread, agent, after, latest, limit } = asked.read(|query| read(path, query, &gateway.config))?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<ListThreadMessagesResponse>>, Problem> {
+    let ThreadMessagesRequest { thread, agent, after, latest, limit } =
+        asked.parse_with(|query| parse_query(path, query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let found = threads::found(&gateway, &snapshot, &caller, &thread, agent.as_deref()).await?;
+    let found = threads::find_thread(&gateway, &snapshot, &caller, &thread, agent.as_deref()).await?;
     let wanted =
         ThreadMessagesQuery { agent: found.agent.clone(), thread: found.thread_id.clone(), after, latest, limit };
-    let messages = query::answered(&gateway, snapshot.thread_messages(&wanted)).await?;
+    let messages = query::await_answer(&gateway, snapshot.thread_messages(&wanted)).await?;
     // There may be more behind a full page, unless it is the newest.
-    let last = messages.last().filter(|_| latest.is_none() && query::is_full(&messages, limit));
+    let last = messages.last().filter(|_| latest.is_none() && query::is_full_page(&messages, limit));
     let next_after = last.map(|message| message.sequence);
     let answer = ListThreadMessagesResponse { thread: Some(found), messages, next_after, ..Default::default() };
-    Ok(Answer::of(&snapshot, Told(answer)))
+    Ok(PositionedResponse::from_snapshot(&snapshot, SortedJson(answer)))
 }
 
-fn read(
+fn parse_query(
     path: Result<Path<String>, PathRejection>,
     url_query: Option<&str>,
     config: &GatewayConfig,
-) -> Result<Wanted, Problem> {
-    let thread = query::thread(path)?.to_string();
-    let mut fields = Fields::from_query(url_query);
-    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
-    let after = fields.optional("after", NUMBER, value(parsed)).unwrap_or(0);
-    let (latest, limit) = query::latest_and_limit(&mut fields, config);
-    fields.complete(|| Some(Wanted { thread, agent, after, latest, limit }))
+) -> Result<ThreadMessagesRequest, Problem> {
+    let thread = query::path_thread(path)?.to_string();
+    let mut fields = RequestFields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, query_value(parse_name)).map(|agent| agent.to_string());
+    let after = fields.optional("after", NUMBER, query_value(parse_text)).unwrap_or(0);
+    let (latest, limit) = query::parse_latest_and_limit(&mut fields, config);
+    fields.complete(|| Some(ThreadMessagesRequest { thread, agent, after, latest, limit }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Result<Wanted, Problem> {
-        read(Ok(Path("t".to_owned())), Some(query), &GatewayConfig::default())
+    fn asked(query: &str) -> Result<ThreadMessagesRequest, Problem> {
+        parse_query(Ok(Path("t".to_owned())), Some(query), &GatewayConfig::default())
     }
 
     #[test]

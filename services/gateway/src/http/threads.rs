@@ -8,48 +8,54 @@ use kairo_proto::{
     v1::{self, GetThreadResponse, ListThreadsResponse, ThreadRow},
     words::ThreadStatus,
 };
-use kairo_read_model::{Snapshot, ThreadState, ThreadsQuery};
+use kairo_read_model::{ReadSnapshot, ThreadState, ThreadsQuery};
 
 use super::{
-    Gateway,
-    answer::Told,
-    query,
-    read_consistency::{Answer, Asked},
+    Gateway, query,
+    read_consistency::{PositionedResponse, ReadRequest},
+    sorted_json::SortedJson,
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, name, parsed, value},
-    place::{PLACE, Place},
+    fields::{NAME, RequestFields, parse_name, parse_text, query_value},
+    log_position::{LogPosition, PLACE},
     problem::{FieldError, Problem},
 };
 
 /// Chains shown of a thread: its newest.
 const CHAINS: u32 = 50;
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListThreadsResponse>>, Problem> {
-    let wanted = asked.read(|query| read(query, &gateway.config))?;
+pub async fn list_threads(
+    State(gateway): State<Gateway>,
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<ListThreadsResponse>>, Problem> {
+    let wanted = asked.parse_with(|query| parse_query(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut threads = query::answered(&gateway, snapshot.threads(&wanted)).await?;
+    let mut threads = query::await_answer(&gateway, snapshot.list_threads(&wanted)).await?;
     let id = |thread: &ThreadRow| (thread.agent.clone(), thread.thread_id.clone());
-    let next_before = query::newest_first(&mut threads, wanted.limit, |thread| thread.last_sequence, id);
-    Ok(Answer::of(&snapshot, Told(ListThreadsResponse { threads, next_before, ..Default::default() })))
+    let next_before = query::sort_newest_first(&mut threads, wanted.limit, |thread| thread.last_sequence, id);
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(ListThreadsResponse { threads, next_before, ..Default::default() }),
+    ))
 }
 
-fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery, Problem> {
-    let mut fields = Fields::from_query(url_query);
-    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
-    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
-    let status = fields.optional("status", "open, active, compacted, archived, completed or all", value(status));
-    let before = query::before(&mut fields);
-    let limit = query::limit(&mut fields, config);
+fn parse_query(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery, Problem> {
+    let mut fields = RequestFields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, query_value(parse_name)).map(|agent| agent.to_string());
+    let user = fields.optional("user", NAME, query_value(parse_name)).map(|user| user.to_string());
+    let status =
+        fields.optional("status", "open, active, compacted, archived, completed or all", query_value(parse_status));
+    let before = query::parse_before(&mut fields);
+    let limit = query::parse_limit(&mut fields, config);
     let status = status.unwrap_or(Some(ThreadState::Open));
     fields.complete(|| Some(ThreadsQuery { agent, user, status, before, limit }))
 }
 
 /// `None` within for threads of any status.
 #[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
-fn status(text: &str) -> Option<Option<ThreadState>> {
+fn parse_status(text: &str) -> Option<Option<ThreadState>> {
     match text {
         "all" => Some(None),
         "open" => Some(Some(ThreadState::Open)),
@@ -58,65 +64,65 @@ fn status(text: &str) -> Option<Option<ThreadState>> {
 }
 
 /// The thread, and the part of it, that a query asks for.
-struct Wanted {
+struct ThreadRequest {
     thread: String,
     agent: Option<String>,
-    before: Option<Place>,
+    before: Option<LogPosition>,
     limit: u32,
 }
 
-pub async fn one(
+pub async fn get_thread(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<GetThreadResponse>>, Problem> {
-    let wanted = asked.read(|query| read_one(path, query, &gateway.config))?;
-    let Wanted { thread, agent, before, limit } = wanted;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<GetThreadResponse>>, Problem> {
+    let wanted = asked.parse_with(|query| parse_thread_query(path, query, &gateway.config))?;
+    let ThreadRequest { thread, agent, before, limit } = wanted;
     let snapshot = asked.snapshot(&gateway).await?;
-    let found = found(&gateway, &snapshot, &caller, &thread, agent.as_deref()).await?;
-    let before = before.map(|place| (place.sequence, if place.is_whole() { 0 } else { place.position }));
+    let found = find_thread(&gateway, &snapshot, &caller, &thread, agent.as_deref()).await?;
+    let before = before.map(|place| (place.sequence, if place.is_whole_message() { 0 } else { place.position }));
     let rest = async {
-        let history = snapshot.history(&found.agent, &found.thread_id, before, limit).await?;
+        let history = snapshot.thread_history(&found.agent, &found.thread_id, before, limit).await?;
         let chains = snapshot.chains_of_thread(&found.agent, &found.thread_id, CHAINS).await?;
         Ok((history, chains))
     };
-    let (history, chains) = query::answered(&gateway, rest).await?;
+    let (history, chains) = query::await_answer(&gateway, rest).await?;
     let first = history.events.first().filter(|_| history.more);
     let next_before = first.map(|event| v1::Place { sequence: event.sequence, position: Some(event.position) });
     let (thread, events) = (Some(found), history.events);
     let answer = GetThreadResponse { thread, events, next_before, chains, ..Default::default() };
-    Ok(Answer::of(&snapshot, Told(answer)))
+    Ok(PositionedResponse::from_snapshot(&snapshot, SortedJson(answer)))
 }
 
-fn read_one(
+fn parse_thread_query(
     path: Result<Path<String>, PathRejection>,
     url_query: Option<&str>,
     config: &GatewayConfig,
-) -> Result<Wanted, Problem> {
-    let thread = query::thread(path)?.to_string();
-    let mut fields = Fields::from_query(url_query);
-    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
-    let before = fields.optional("before", PLACE, value(parsed));
-    let limit = query::limit(&mut fields, config);
-    fields.complete(|| Some(Wanted { thread, agent, before, limit }))
+) -> Result<ThreadRequest, Problem> {
+    let thread = query::path_thread(path)?.to_string();
+    let mut fields = RequestFields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, query_value(parse_name)).map(|agent| agent.to_string());
+    let before = fields.optional("before", PLACE, query_value(parse_text));
+    let limit = query::parse_limit(&mut fields, config);
+    fields.complete(|| Some(ThreadRequest { thread, agent, before, limit }))
 }
 
 /// The thread that is meant, among those that the caller may see.
-pub async fn found(
+pub async fn find_thread(
     gateway: &Gateway,
-    snapshot: &Snapshot,
+    snapshot: &ReadSnapshot,
     caller: &Caller,
     thread: &str,
     agent: Option<&str>,
 ) -> Result<ThreadRow, Problem> {
-    let mut named = query::answered(gateway, snapshot.threads_named(thread, agent)).await?;
-    named.retain(|thread| caller.sees(&thread.agent, Some(&thread.user)));
-    only(named, thread).map_err(|problem| problem.at(snapshot.position()))
+    let mut named = query::await_answer(gateway, snapshot.find_threads(thread, agent)).await?;
+    named.retain(|thread| caller.can_see(&thread.agent, Some(&thread.user)));
+    single_thread(named, thread).map_err(|problem| problem.with_position(snapshot.position()))
 }
 
 /// The one thread that is meant.
-fn only(mut threads: Vec<ThreadRow>, id: &str) -> Result<ThreadRow, Problem> {
+fn single_thread(mut threads: Vec<ThreadRow>, id: &str) -> Result<ThreadRow, Problem> {
     let found = threads.pop().ok_or_else(|| {
         Problem::not_found(format!("no thread {id} is known; GET /v1/threads?status=all lists those there are"))
     })?;
@@ -125,7 +131,7 @@ fn only(mut threads: Vec<ThreadRow>, id: &str) -> Result<ThreadRow, Problem> {
     }
     let agents: Vec<String> = threads.into_iter().chain([found]).map(|thread| thread.agent).collect();
     let expected = format!("one of {}: more than one agent has a thread of this id", agents.join(", "));
-    Err(Problem::invalid(vec![FieldError { field: "agent".to_owned(), expected, found: None }]))
+    Err(Problem::invalid_fields(vec![FieldError { field: "agent".to_owned(), expected, found: None }]))
 }
 
 #[cfg(test)]
@@ -133,13 +139,13 @@ mod tests {
     use super::*;
 
     fn wrong(query: &str) -> Vec<String> {
-        let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
+        let problem = parse_query(Some(query), &GatewayConfig::default()).unwrap_err();
         problem.errors.into_iter().map(|error| error.field).collect()
     }
 
     #[test]
     fn threads_that_were_put_away_are_asked_for() {
-        let read = |query| read(query, &GatewayConfig::default()).unwrap();
+        let read = |query| parse_query(query, &GatewayConfig::default()).unwrap();
         assert_eq!(read(None).status, Some(ThreadState::Open));
         assert_eq!(read(Some("status=compacted")).status, Some(ThreadState::Only(ThreadStatus::Compacted)));
         assert_eq!(read(Some("status=archived")).status, Some(ThreadState::Only(ThreadStatus::Archived)));
@@ -166,9 +172,9 @@ mod tests {
                 ..ThreadRow::default()
             }
         };
-        assert_eq!(only(vec![thread("bob")], "t").unwrap().agent, "bob");
-        assert_eq!(only(vec![], "t").unwrap_err().status, 404);
-        let many = only(vec![thread("bob"), thread("eve")], "t").unwrap_err();
+        assert_eq!(single_thread(vec![thread("bob")], "t").unwrap().agent, "bob");
+        assert_eq!(single_thread(vec![], "t").unwrap_err().status, 404);
+        let many = single_thread(vec![thread("bob"), thread("eve")], "t").unwrap_err();
         assert_eq!(many.errors[0].expected, "one of bob, eve: more than one agent has a thread of this id");
     }
 }

@@ -17,7 +17,7 @@ use super::{Gateway, endpoints::STREAM};
 use crate::{
     auth::{
         Caller, limits,
-        tickets::{Stay, Use},
+        tickets::{TicketHold, TicketUse},
     },
     problem::Problem,
 };
@@ -27,8 +27,11 @@ pub const WEBSOCKET: &str = "/v1/ws";
 /// The field of the query in which they come.
 const FIELD: &str = "ticket";
 
-pub async fn post(State(gateway): State<Gateway>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    let (ticket, expires_at) = gateway.tickets.issue(gateway.keys.stands_for(&caller)).await?;
+pub async fn make_ticket(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    let (ticket, expires_at) = gateway.tickets.issue(gateway.keys.ticket_identity(&caller)).await?;
     let made = MakeTicketResponse { ticket, expires_at: Some(time::message(expires_at)) };
     let mut response = (StatusCode::CREATED, Json(made)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -37,44 +40,44 @@ pub async fn post(State(gateway): State<Gateway>, Extension(caller): Extension<C
 
 /// The ticket that a request carried.
 #[derive(Clone)]
-pub struct Given(pub String);
+pub struct RequestTicket(pub String);
 
 /// A ticket, and what it is shown for.
-pub struct Shown {
+pub struct PresentedTicket {
     ticket: String,
-    used: Use,
+    used: TicketUse,
 }
 
-impl Shown {
+impl PresentedTicket {
     /// Reads the ticket of a request; `None` if there is none, or a key beside it, which counts instead.
-    pub fn of(request: &Request) -> Option<Self> {
-        let Given(ticket) = request.extensions().get::<Given>()?;
+    pub fn from_request(request: &Request) -> Option<Self> {
+        let RequestTicket(ticket) = request.extensions().get::<RequestTicket>()?;
         let headers = request.headers();
         if headers.contains_key(header::AUTHORIZATION) {
             return None;
         }
         let (path, query) = (request.uri().path(), request.uri().query());
         let comes_back = headers.get("last-event-id").is_some_and(|id| !id.is_empty());
-        let used = if path == STREAM { Use::stream(path, query, comes_back) } else { Use::Once };
+        let used = if path == STREAM { TicketUse::for_stream(path, query, comes_back) } else { TicketUse::Once };
         Some(Self { ticket: ticket.clone(), used })
     }
 
     /// Uses the ticket: who it stands for, and how its stream is kept.
-    pub async fn take(self, gateway: &Gateway, peer: SocketAddr) -> Result<(Caller, Option<Stay>), Problem> {
+    pub async fn redeem(self, gateway: &Gateway, peer: SocketAddr) -> Result<(Caller, Option<TicketHold>), Problem> {
         // Who it is of is known only when it has been looked up, which must not be had for nothing.
-        gateway.limits.count(&limits::peer(peer.ip())).map_err(Problem::too_many_requests)?;
+        gateway.limits.count_request(&limits::holder_for_peer(peer.ip())).map_err(Problem::too_many_requests)?;
         let now = Timestamp::now();
-        let taken = gateway.tickets.take(&self.ticket, &self.used, now).await?.ok_or_else(Problem::unauthorized)?;
+        let taken = gateway.tickets.redeem(&self.ticket, &self.used, now).await?.ok_or_else(Problem::no_valid_key)?;
         let caller =
-            gateway.keys.caller_for(&taken.stands_for, &gateway.oidc, now).ok_or_else(Problem::unauthorized)?;
+            gateway.keys.caller_for(&taken.stands_for, &gateway.oidc, now).ok_or_else(Problem::no_valid_key)?;
         Ok((caller, taken.stay))
     }
 }
 
 /// Takes a ticket out of the URL before anybody sees that: no log, span or error can show it.
-pub async fn hide(mut request: Request, next: Next) -> Response {
+pub async fn strip_ticket(mut request: Request, next: Next) -> Response {
     if matches!(request.uri().path(), STREAM | WEBSOCKET)
-        && let Some((given, uri)) = without(request.uri())
+        && let Some((given, uri)) = split_ticket(request.uri())
     {
         *request.uri_mut() = uri;
         request.extensions_mut().insert(given);
@@ -83,7 +86,7 @@ pub async fn hide(mut request: Request, next: Next) -> Response {
 }
 
 /// The ticket in a URL, and the URL without it.
-fn without(uri: &Uri) -> Option<(Given, Uri)> {
+fn split_ticket(uri: &Uri) -> Option<(RequestTicket, Uri)> {
     let mut tickets = Vec::new();
     // What is left stays as it is, letter by letter: a stream is known again by it.
     let is_ticket = |part: &&str| {
@@ -93,7 +96,7 @@ fn without(uri: &Uri) -> Option<(Given, Uri)> {
     let rest: Vec<&str> =
         uri.query()?.split('&').filter(|part| is_ticket(part).map(|ticket| tickets.push(ticket)).is_none()).collect();
     // Several are none that is good.
-    let given = Given(tickets.first().filter(|_| tickets.len() == 1).cloned().unwrap_or_default());
+    let given = RequestTicket(tickets.first().filter(|_| tickets.len() == 1).cloned().unwrap_or_default());
     let path = if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), rest.join("&")) };
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
@@ -108,7 +111,7 @@ mod tests {
     #[test]
     fn a_ticket_is_taken_out_of_the_url_and_nothing_else_is() {
         let read = |uri: &str| {
-            let found = without(&uri.parse().unwrap());
+            let found = split_ticket(&uri.parse().unwrap());
             found.map(|(given, uri)| (given.0, uri.to_string()))
         };
         let of = |ticket: &str, uri: &str| Some((ticket.to_owned(), uri.to_owned()));

@@ -17,9 +17,9 @@ use kairo_proto::{
     words::{ConsentRule, ToolSource},
 };
 
-use super::{Gateway, answer::Told, status};
+use super::{Gateway, sorted_json::SortedJson, status};
 use crate::{
-    fields::{Fields, at_most, one_of, value},
+    fields::{RequestFields, bounded_text, one_of, query_value},
     problem::Problem,
 };
 
@@ -27,67 +27,68 @@ use crate::{
 const MAX_GROUP: usize = 64;
 
 /// All of them, or those of a group or a source.
-pub async fn get(
+pub async fn list_tools(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
-) -> Result<Told<ListToolsResponse>, Problem> {
-    let (wanted, source) = read(query.as_deref())?;
-    let (catalogue, replicas) = tokio::join!(in_force(&gateway), status::services(&gateway));
+) -> Result<SortedJson<ListToolsResponse>, Problem> {
+    let (wanted, source) = parse_query(query.as_deref())?;
+    let (catalogue, replicas) = tokio::join!(current_catalogue(&gateway), status::ping_replicas(&gateway));
     let (catalogue, replicas) = (catalogue?, replicas?);
-    let withheld = withheld(&catalogue.withheld, &replicas);
+    let withheld = withheld_rows(&catalogue.withheld, &replicas);
     let version = catalogue.version.clone();
     let is_wanted = |tool: &ToolRow| {
         wanted.as_ref().is_none_or(|wanted| *wanted == tool.group) && source.is_none_or(|source| source == tool.source)
     };
-    let tools: Vec<ToolRow> = all(catalogue).into_iter().filter(is_wanted).collect();
-    Ok(Told(ListToolsResponse { version, groups: groups(&tools), tools, withheld }))
+    let tools: Vec<ToolRow> = all_tools(catalogue).into_iter().filter(is_wanted).collect();
+    Ok(SortedJson(ListToolsResponse { version, groups: group_rows(&tools), tools, withheld }))
 }
 
 /// One of them.
-pub async fn one(
+pub async fn get_tool(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
-) -> Result<Told<GetToolResponse>, Problem> {
+) -> Result<SortedJson<GetToolResponse>, Problem> {
     let name = path.map(|Path(name)| name).unwrap_or_default();
-    Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    let catalogue = in_force(&gateway).await?;
+    RequestFields::from_query(query.as_deref()).complete(|| Some(()))?;
+    let catalogue = current_catalogue(&gateway).await?;
     let why_not =
         catalogue.withheld.iter().find(|withheld| withheld.name == name).map(|withheld| withheld.reason.clone());
-    let tool = all(catalogue).into_iter().find(|tool| tool.name == name);
+    let tool = all_tools(catalogue).into_iter().find(|tool| tool.name == name);
     let unknown = || match why_not {
         Some(reason) => Problem::not_found(format!("the tool {name} is left out: {reason}")),
         None => Problem::not_found(format!("no tool {name} is known; GET /v1/tools lists those there are")),
     };
-    Ok(Told(GetToolResponse { tool: Some(tool.ok_or_else(unknown)?) }))
+    Ok(SortedJson(GetToolResponse { tool: Some(tool.ok_or_else(unknown)?) }))
 }
 
-fn read(query: Option<&str>) -> Result<(Option<String>, Option<&'static str>), Problem> {
-    let mut fields = Fields::from_query(query);
-    let wanted = fields.optional("group", "the name of a group, of 1 to 64 bytes", value(at_most(MAX_GROUP)));
+fn parse_query(query: Option<&str>) -> Result<(Option<String>, Option<&'static str>), Problem> {
+    let mut fields = RequestFields::from_query(query);
+    let wanted =
+        fields.optional("group", "the name of a group, of 1 to 64 bytes", query_value(bounded_text(MAX_GROUP)));
     let sources = format!("one of {}", ToolSource::WORDS.join(", "));
-    let source = fields.optional("source", sources, value(one_of(ToolSource::WORDS)));
+    let source = fields.optional("source", sources, query_value(one_of(ToolSource::WORDS)));
     fields.complete(|| Some((wanted, source)))
 }
 
 /// The newest catalogue; an empty one where none was published.
-async fn in_force(gateway: &Gateway) -> Result<ToolCatalogue, Problem> {
-    let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of(&owner)).unwrap_or_default();
-    let last = gateway.bus.last(&subject).await?;
+async fn current_catalogue(gateway: &Gateway) -> Result<ToolCatalogue, Problem> {
+    let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of_owner(&owner)).unwrap_or_default();
+    let last = gateway.bus.last_message(&subject).await?;
     let body = last.and_then(|last| Some(last.read(gateway.bus.limits.max_body_bytes).ok()?.body));
     Ok(body.and_then(|body| ToolCatalogue::try_from(body).ok()).unwrap_or_default())
 }
 
 /// Every tool, by name.
-fn all(catalogue: ToolCatalogue) -> Vec<ToolRow> {
-    let own = intrinsics::all().map(|intrinsic| of_mind(&intrinsic.tool));
-    let finding = of_mind(&intrinsics::finding::intrinsic().tool);
-    let mut tools: Vec<ToolRow> = catalogue.tools.into_iter().map(of_catalogue).chain(own).chain([finding]).collect();
+fn all_tools(catalogue: ToolCatalogue) -> Vec<ToolRow> {
+    let own = intrinsics::all().map(|intrinsic| intrinsic_row(&intrinsic.tool));
+    let finding = intrinsic_row(&intrinsics::tool_search::intrinsic().tool);
+    let mut tools: Vec<ToolRow> = catalogue.tools.into_iter().map(catalogue_row).chain(own).chain([finding]).collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     tools
 }
 
-fn of_catalogue(tool: ToolSpec) -> ToolRow {
+fn catalogue_row(tool: ToolSpec) -> ToolRow {
     let consent = match (tool.needs_approval, tool.needs_approval_with.is_empty()) {
         (true, _) => ConsentRule::Always,
         (false, false) => ConsentRule::ByArguments,
@@ -110,9 +111,9 @@ fn of_catalogue(tool: ToolSpec) -> ToolRow {
 }
 
 /// A tool of the mind. What it does is in the decision, and so happens once.
-fn of_mind(tool: &Tool) -> ToolRow {
+fn intrinsic_row(tool: &Tool) -> ToolRow {
     let Tool { name, description, schema, needs_approval, needs_approval_with, acts_outside } = tool;
-    of_catalogue(ToolSpec {
+    catalogue_row(ToolSpec {
         name: name.to_string(),
         description: description.to_string(),
         schema: schema.to_string(),
@@ -125,7 +126,7 @@ fn of_mind(tool: &Tool) -> ToolRow {
     })
 }
 
-fn groups(tools: &[ToolRow]) -> Vec<ToolGroupRow> {
+fn group_rows(tools: &[ToolRow]) -> Vec<ToolGroupRow> {
     let mut groups: BTreeMap<&str, u32> = BTreeMap::new();
     for tool in tools {
         *groups.entry(&tool.group).or_default() += 1;
@@ -134,7 +135,7 @@ fn groups(tools: &[ToolRow]) -> Vec<ToolGroupRow> {
 }
 
 /// The tools that are left out: those that the catalogue names, and those that servers list and that cannot even be read.
-fn withheld(published: &[WithheldTool], replicas: &[ReplicaRow]) -> Vec<WithheldToolRow> {
+fn withheld_rows(published: &[WithheldTool], replicas: &[ReplicaRow]) -> Vec<WithheldToolRow> {
     let published = published.iter().map(|tool| (tool.name.clone(), tool.reason.clone()));
     let servers = replicas.iter().flat_map(|replica| &replica.tool_servers);
     let unreadable = servers.flat_map(|server| {
@@ -155,7 +156,7 @@ mod tests {
     fn every_tool_has_its_group_and_says_when_a_human_is_asked() {
         let spec = |name: &str| ToolSpec { name: name.into(), source: "mcp".into(), ..Default::default() };
         let with = vec![ToolArgument { name: "send".into(), value: "now".into() }];
-        let tools = all(ToolCatalogue {
+        let tools = all_tools(ToolCatalogue {
             tools: vec![
                 ToolSpec { needs_approval: true, ..spec("github.delete") },
                 ToolSpec { needs_approval_with: with, ..spec("github.send") },
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(told("tools.now"), ["built_in", "time", "never", ""]);
         assert_eq!(told("memory.append"), ["built_in", "memory", "never", "agent-runtime"]);
         assert!(tools.is_sorted_by(|one, other| one.name < other.name));
-        let groups = groups(&tools);
+        let groups = group_rows(&tools);
         assert!(groups.contains(&ToolGroupRow { name: "github".into(), tools: 2 }), "{groups:?}");
     }
 
@@ -183,17 +184,17 @@ mod tests {
         let server = ToolServerRow { name: "s".into(), left_out, ..Default::default() };
         let replica = ReplicaRow { tool_servers: vec![server], ..Default::default() };
         let published = [WithheldTool { name: "s.b".into(), reason: "changed".into() }];
-        let told = withheld(&published, &[replica.clone(), replica]);
+        let told = withheld_rows(&published, &[replica.clone(), replica]);
         assert_eq!(told, [row("s.a", "no schema"), row("s.b", "changed")]);
     }
 
     #[test]
     fn a_wrong_query_is_refused() {
-        assert_eq!(read(Some("group=mail&source=mcp")).unwrap(), (Some("mail".to_owned()), Some("mcp")));
-        assert_eq!(read(None).unwrap(), (None, None));
+        assert_eq!(parse_query(Some("group=mail&source=mcp")).unwrap(), (Some("mail".to_owned()), Some("mcp")));
+        assert_eq!(parse_query(None).unwrap(), (None, None));
         let long = format!("group={}", "g".repeat(MAX_GROUP + 1));
         for wrong in ["source=elsewhere", &long, "name=x"] {
-            assert!(read(Some(wrong)).is_err(), "{wrong}");
+            assert!(parse_query(Some(wrong)).is_err(), "{wrong}");
         }
     }
 }

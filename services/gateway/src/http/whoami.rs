@@ -12,7 +12,7 @@ use crate::auth::{Caller, Scope};
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub struct Whoami {
+pub struct CallerIdentity {
     /// As events name it that are entered for the caller.
     principal: String,
     scopes: Vec<&'static str>,
@@ -27,14 +27,16 @@ pub struct Whoami {
 /// Forbids caching: the answer at this address differs for each caller.
 const KEPT_NOWHERE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
-pub async fn get(Extension(caller): Extension<Caller>) -> ([(HeaderName, &'static str); 1], Json<Whoami>) {
-    (KEPT_NOWHERE, Json(told(&caller)))
+pub async fn get_whoami(
+    Extension(caller): Extension<Caller>,
+) -> ([(HeaderName, &'static str); 1], Json<CallerIdentity>) {
+    (KEPT_NOWHERE, Json(describe_caller(&caller)))
 }
 
-fn told(caller: &Caller) -> Whoami {
-    Whoami {
+fn describe_caller(caller: &Caller) -> CallerIdentity {
+    CallerIdentity {
         principal: caller.principal().to_string(),
-        scopes: Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).map(Scope::name).collect(),
+        scopes: Scope::ALL.into_iter().filter(|scope| caller.has_scope(*scope)).map(Scope::name).collect(),
         agents: caller.agents().map(<[String]>::to_vec),
         user: caller.user().map(str::to_owned),
         expires_at: caller.expires_at(),

@@ -13,7 +13,7 @@ use std::{
 use futures::StreamExt;
 use kairo_core::bus::{
     BusError,
-    objects::{Kept, Objects, StoredFor},
+    objects::{MediaObject, MediaStore, StoredFor},
 };
 use tokio::{
     sync::oneshot,
@@ -28,41 +28,41 @@ const READ_WITHIN: Duration = Duration::from_secs(30);
 
 /// The most bytes that may be stored for a key and for a user.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct StorageBounds {
     pub key: u64,
     pub user: u64,
 }
 
 /// The bound that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum ExceededBound {
     Key,
     User,
 }
 
 /// Cloning it is cheap.
 #[derive(Clone, Default)]
-pub struct Inventory(Arc<Mutex<Known>>);
+pub struct ObjectInventory(Arc<Mutex<InventoryState>>);
 
 #[derive(Default)]
-struct Known {
+struct InventoryState {
     /// By digest; what was removed as well, until it is forgotten.
-    kept: HashMap<String, Kept>,
+    kept: HashMap<String, MediaObject>,
     /// By digest; objects being stored, until they are seen in the store.
     coming: HashMap<String, (StoredFor, u64)>,
 }
 
-/// Bytes on their way into the store. They count until they are seen there, or until it is dropped without [`Coming::came`]. Those
+/// Bytes on their way into the store. They count until they are seen there, or until it is dropped without [`IncomingObject::mark_stored`]. Those
 /// that were there already, stored by others, count here until the gateway is started anew: what is left shows nothing of it.
-pub struct Coming {
-    inventory: Inventory,
+pub struct IncomingObject {
+    inventory: ObjectInventory,
     digest: String,
     came: bool,
 }
 
-impl Inventory {
+impl ObjectInventory {
     /// Reads what there is, and follows it until shutdown.
-    pub async fn follow(objects: &Objects, shutdown: CancellationToken) -> Self {
+    pub async fn follow(objects: &MediaStore, shutdown: CancellationToken) -> Self {
         let inventory = Self::default();
         let (objects, following) = (objects.clone(), inventory.clone());
         let (told, whole) = oneshot::channel();
@@ -70,7 +70,7 @@ impl Inventory {
             let mut told = Some(told);
             let going_on = async {
                 loop {
-                    if let Err(error) = following.read(&objects, &mut told).await {
+                    if let Err(error) = following.follow_store(&objects, &mut told).await {
                         tracing::warn!(%error, "the object store is not followed");
                     }
                     sleep(PAUSE).await;
@@ -83,8 +83,8 @@ impl Inventory {
         inventory
     }
 
-    async fn read(&self, objects: &Objects, told: &mut Option<oneshot::Sender<()>>) -> Result<(), BusError> {
-        let (mut there, changes) = objects.follow().await?;
+    async fn follow_store(&self, objects: &MediaStore, told: &mut Option<oneshot::Sender<()>>) -> Result<(), BusError> {
+        let (mut there, changes) = objects.follow_objects().await?;
         let mut changes = Box::pin(changes);
         // What was forgotten meanwhile nobody says.
         let mut whole = HashMap::new();
@@ -94,87 +94,93 @@ impl Inventory {
             whole.extend(kept.map(|kept| (kept.digest.clone(), kept)));
             there -= 1;
         }
-        self.known().begin(whole);
+        self.lock_state().reset(whole);
         if let Some(told) = told.take() {
             _ = told.send(());
         }
         while let Some(kept) = changes.next().await.transpose()? {
-            kept.into_iter().for_each(|kept| self.known().take_in(kept));
+            kept.into_iter().for_each(|kept| self.lock_state().apply_change(kept));
         }
         Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_state(&self) -> MutexGuard<'_, InventoryState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if these bytes already count for this key and user.
     pub fn has(&self, digest: &str, whose: &StoredFor) -> bool {
-        let known = self.known();
+        let known = self.lock_state();
         let is_kept = known.kept.get(digest).is_some_and(|kept| !kept.is_removed && kept.stored_for == *whose);
         is_kept || known.coming.get(digest).is_some_and(|(other, _)| other == whose)
     }
 
     /// Counts bytes that are about to be stored, if they stay within the bounds.
-    pub fn announce(&self, digest: &str, whose: &StoredFor, size: u64, bounds: Bounds) -> Result<Coming, Over> {
-        let mut known = self.known();
+    pub fn reserve_bytes(
+        &self,
+        digest: &str,
+        whose: &StoredFor,
+        size: u64,
+        bounds: StorageBounds,
+    ) -> Result<IncomingObject, ExceededBound> {
+        let mut known = self.lock_state();
         let fits = |own: Option<&String>, of: fn(&StoredFor) -> Option<&String>, most: u64| {
-            own.is_none_or(|own| known.bytes(|other| of(other) == Some(own)).saturating_add(size) <= most)
+            own.is_none_or(|own| known.bytes_where(|other| of(other) == Some(own)).saturating_add(size) <= most)
         };
         if !fits(whose.key.as_ref(), |other| other.key.as_ref(), bounds.key) {
-            return Err(Over::Key);
+            return Err(ExceededBound::Key);
         }
         if !fits(whose.user.as_ref(), |other| other.user.as_ref(), bounds.user) {
-            return Err(Over::User);
+            return Err(ExceededBound::User);
         }
         known.coming.insert(digest.to_owned(), (whose.clone(), size));
-        Ok(Coming { inventory: self.clone(), digest: digest.to_owned(), came: false })
+        Ok(IncomingObject { inventory: self.clone(), digest: digest.to_owned(), came: false })
     }
 
     /// Returns the objects for which `holds` is true; removed ones are included until they are forgotten.
-    pub fn those(&self, holds: impl Fn(&Kept) -> bool) -> Vec<Kept> {
-        self.known().kept.values().filter(|kept| holds(kept)).cloned().collect()
+    pub fn objects_where(&self, holds: impl Fn(&MediaObject) -> bool) -> Vec<MediaObject> {
+        self.lock_state().kept.values().filter(|kept| holds(kept)).cloned().collect()
     }
 
     /// Forgets what is no longer there, unless it was stored again.
-    pub fn forget(&self, gone: &Kept) {
-        let mut known = self.known();
+    pub fn forget(&self, gone: &MediaObject) {
+        let mut known = self.lock_state();
         if known.kept.get(&gone.digest).is_some_and(|kept| kept.sequence == gone.sequence) {
             known.kept.remove(&gone.digest);
         }
     }
 }
 
-impl Known {
-    fn begin(&mut self, whole: HashMap<String, Kept>) {
+impl InventoryState {
+    fn reset(&mut self, whole: HashMap<String, MediaObject>) {
         self.coming.retain(|digest, _| !whole.contains_key(digest));
         self.kept = whole;
     }
 
-    fn take_in(&mut self, kept: Kept) {
+    fn apply_change(&mut self, kept: MediaObject) {
         self.coming.remove(&kept.digest);
         self.kept.insert(kept.digest.clone(), kept);
     }
 
     /// Returns the bytes stored, or being stored, for every owner for whom `holds` is true.
-    fn bytes(&self, holds: impl Fn(&StoredFor) -> bool) -> u64 {
+    fn bytes_where(&self, holds: impl Fn(&StoredFor) -> bool) -> u64 {
         let kept = self.kept.values().filter(|kept| !kept.is_removed).map(|kept| (&kept.stored_for, kept.size));
         let coming = self.coming.values().map(|(whose, size)| (whose, *size));
         kept.chain(coming).filter(|(whose, _)| holds(whose)).map(|(_, size)| size).sum()
     }
 }
 
-impl Coming {
+impl IncomingObject {
     /// They are there: whoever follows the store will see them.
-    pub fn came(mut self) {
+    pub fn mark_stored(mut self) {
         self.came = true;
     }
 }
 
-impl Drop for Coming {
+impl Drop for IncomingObject {
     fn drop(&mut self) {
         if !self.came {
-            self.inventory.known().coming.remove(&self.digest);
+            self.inventory.lock_state().coming.remove(&self.digest);
         }
     }
 }
@@ -183,7 +189,7 @@ impl Drop for Coming {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { key: 10, user: 6 };
+    const BOUNDS: StorageBounds = StorageBounds { key: 10, user: 6 };
 
     fn whose(key: Option<&str>, user: Option<&str>) -> StoredFor {
         StoredFor { key: key.map(str::to_owned), user: user.map(str::to_owned) }
@@ -191,16 +197,16 @@ mod tests {
 
     #[test]
     fn a_key_and_a_user_have_so_many_bytes_and_no_more() {
-        let inventory = Inventory::default();
-        let announce = |digest: &str, whose: &StoredFor, size| inventory.announce(digest, whose, size, BOUNDS);
+        let inventory = ObjectInventory::default();
+        let announce = |digest: &str, whose: &StoredFor, size| inventory.reserve_bytes(digest, whose, size, BOUNDS);
         let (ann, joe) = (whose(Some("k"), Some("ann")), whose(Some("k"), Some("joe")));
-        announce("a", &ann, 6).ok().unwrap().came();
-        assert_eq!(announce("b", &ann, 1).err(), Some(Over::User));
-        assert_eq!(announce("b", &joe, 5).err(), Some(Over::Key));
+        announce("a", &ann, 6).ok().unwrap().mark_stored();
+        assert_eq!(announce("b", &ann, 1).err(), Some(ExceededBound::User));
+        assert_eq!(announce("b", &joe, 5).err(), Some(ExceededBound::Key));
         // What does not come does not count.
         drop(announce("b", &joe, 4).ok().unwrap());
         let coming = announce("b", &joe, 4).ok().unwrap();
-        assert_eq!(announce("c", &whose(Some("k"), None), 1).err(), Some(Over::Key));
+        assert_eq!(announce("c", &whose(Some("k"), None), 1).err(), Some(ExceededBound::Key));
         drop(coming);
         // Who is not bounded is not counted.
         assert!(announce("c", &whose(None, None), 1_000).is_ok());

@@ -4,12 +4,12 @@
 use std::{collections::HashSet, time::Duration};
 
 use jiff::Timestamp;
-use kairo_core::{bus::objects::Kept, ids::Name, sharing::Holder};
+use kairo_core::{bus::objects::MediaObject, ids::Name, sharing::QuotaHolder};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
-    follow::end_of_log,
-    http::{at_least, query},
+    http::{query, snapshot_at_least},
+    log_follower::end_of_log,
     problem::Problem,
     state::Gateway,
 };
@@ -30,12 +30,12 @@ pub async fn run(gateway: Gateway) {
 
 async fn sweep(gateway: &Gateway) -> Result<(), Problem> {
     let before = gateway.bus.now() - Duration::from_millis(gateway.config.objects_grace_ms);
-    let removed = remove_unnamed(gateway, |kept| kept.at < before).await?;
-    for kept in gateway.inventory.those(|kept| kept.is_removed && kept.at < before) {
-        gateway.objects.forget(&kept).await?;
+    let removed = remove_unreferenced(gateway, |kept| kept.at < before).await?;
+    for kept in gateway.inventory.objects_where(|kept| kept.is_removed && kept.at < before) {
+        gateway.objects.forget_removed(&kept).await?;
         gateway.inventory.forget(&kept);
     }
-    let strays = gateway.objects.remove_strays(before, BATCH).await?;
+    let strays = gateway.objects.remove_orphan_pieces(before, BATCH).await?;
     if removed + strays > 0 {
         tracing::info!(removed, strays, "removed objects that no event names");
     }
@@ -43,18 +43,18 @@ async fn sweep(gateway: &Gateway) -> Result<(), Problem> {
 }
 
 /// Removes at once what was stored for a user until then and no event names.
-pub async fn stored_for(gateway: &Gateway, user: &Name, before: Timestamp) -> Result<(), Problem> {
-    let of_user = |kept: &Kept| kept.stored_for.user.as_deref() == Some(user.as_str()) && kept.at < before;
-    let removed = remove_unnamed(gateway, of_user).await?;
+pub async fn remove_for_user(gateway: &Gateway, user: &Name, before: Timestamp) -> Result<(), Problem> {
+    let of_user = |kept: &MediaObject| kept.stored_for.user.as_deref() == Some(user.as_str()) && kept.at < before;
+    let removed = remove_unreferenced(gateway, of_user).await?;
     tracing::info!(%user, removed, "removed objects of a user who is forgotten");
     Ok(())
 }
 
 /// Removes those of these objects that no event names. How many that were.
-async fn remove_unnamed(gateway: &Gateway, these: impl Fn(&Kept) -> bool) -> Result<usize, Problem> {
+async fn remove_unreferenced(gateway: &Gateway, these: impl Fn(&MediaObject) -> bool) -> Result<usize, Problem> {
     let mut removed = 0;
-    for batch in gateway.inventory.those(|kept| !kept.is_removed && these(kept)).chunks(BATCH) {
-        for kept in unnamed(gateway, batch).await? {
+    for batch in gateway.inventory.objects_where(|kept| !kept.is_removed && these(kept)).chunks(BATCH) {
+        for kept in find_unreferenced(gateway, batch).await? {
             removed += usize::from(gateway.objects.remove(kept).await?);
         }
     }
@@ -63,12 +63,17 @@ async fn remove_unnamed(gateway: &Gateway, these: impl Fn(&Kept) -> bool) -> Res
 
 /// Those of the objects that no event names. They were old before this was asked, so whoever named one since has made it
 /// young first, and it will not be removed as it was.
-async fn unnamed<'k>(gateway: &Gateway, batch: &'k [Kept]) -> Result<Vec<&'k Kept>, Problem> {
+async fn find_unreferenced<'k>(gateway: &Gateway, batch: &'k [MediaObject]) -> Result<Vec<&'k MediaObject>, Problem> {
     let end = end_of_log(&gateway.bus).await?;
-    let snapshot =
-        at_least(gateway, &Holder::of("sweep"), end, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+    let snapshot = snapshot_at_least(
+        gateway,
+        &QuotaHolder::for_group("sweep"),
+        end,
+        Duration::from_millis(gateway.config.freshness_wait_ms),
+    )
+    .await?;
     let digests: Vec<String> = batch.iter().map(|kept| kept.digest.clone()).collect();
-    let named = query::answered(gateway, snapshot.named_objects(&digests)).await?;
+    let named = query::await_answer(gateway, snapshot.named_objects(&digests)).await?;
     let named: HashSet<String> = named.into_iter().collect();
     Ok(batch.iter().filter(|kept| !named.contains(&kept.digest)).collect())
 }

@@ -39,8 +39,8 @@ fn turn() -> Vec<EventJson> {
 /// Sequence, the status before, and the new one.
 type Change = (u64, Option<String>, String);
 
-fn changes(known: &mut Known, events: &[EventJson], of_agent: bool) -> Vec<Change> {
-    let changes = events.iter().filter_map(|event| known.take_in(event, of_agent));
+fn changes(known: &mut KnownTurns, events: &[EventJson], of_agent: bool) -> Vec<Change> {
+    let changes = events.iter().filter_map(|event| known.apply_event(event, of_agent));
     changes.map(|change| (change.sequence, change.previous, change.status)).collect()
 }
 
@@ -57,16 +57,16 @@ fn each_change_of_a_turns_status_is_told_once_with_what_it_was_before() {
         change(5, "executing", "reflecting"),
         change(6, "reflecting", "completed"),
     ];
-    assert_eq!(changes(&mut Known::default(), &turn(), false), expected);
+    assert_eq!(changes(&mut KnownTurns::default(), &turn(), false), expected);
     // To who watches the agent, it begins where it comes to the agent.
-    let of_agent = changes(&mut Known::default(), &turn()[1..], true);
+    let of_agent = changes(&mut KnownTurns::default(), &turn()[1..], true);
     assert_eq!((of_agent[0].clone(), &of_agent[1..]), (change(2, "", "planning"), &expected[2..]));
 }
 
 #[test]
 fn a_change_says_whose_turn_it_is_and_what_changed_it() {
-    let mut known = Known::default();
-    let said: Vec<_> = turn().iter().filter_map(|event| known.take_in(event, false)).collect();
+    let mut known = KnownTurns::default();
+    let said: Vec<_> = turn().iter().filter_map(|event| known.apply_event(event, false)).collect();
     assert_eq!((said[0].user.as_str(), said[0].agent.as_deref(), said[0].thread_id.as_deref()), ("ann", None, None));
     let called = &said[2];
     assert_eq!(
@@ -79,14 +79,14 @@ fn a_change_says_whose_turn_it_is_and_what_changed_it() {
 #[test]
 fn who_comes_back_in_the_midst_of_a_turn_is_told_the_rest_as_before() {
     let events = turn();
-    let whole = changes(&mut Known::default(), &events, false);
+    let whole = changes(&mut KnownTurns::default(), &events, false);
     for at in 1..events.len() {
         let (seen, rest) = events.split_at(at);
-        let mut known = Known::default();
-        assert!(known.lacks(&rest[0], false), "{at}");
+        let mut known = KnownTurns::default();
+        assert!(known.needs_lookup(&rest[0], false), "{at}");
         let mut progress = TurnProgress::default();
-        seen.iter().for_each(|event| progress.take_in(event));
-        known.note(TURN, Some(Turn { user: "ann".into(), progress }));
+        seen.iter().for_each(|event| progress.apply_event(event));
+        known.record_turn(TURN, Some(TurnState { user: "ann".into(), progress }));
         let told = changes(&mut known, rest, false);
         assert_eq!(told, whole[whole.len() - told.len()..], "{at}");
     }
@@ -94,23 +94,23 @@ fn who_comes_back_in_the_midst_of_a_turn_is_told_the_rest_as_before() {
 
 #[test]
 fn what_no_users_message_began_is_no_turn_and_nobody_is_asked_about_it() {
-    let mut known = Known::default();
+    let mut known = KnownTurns::default();
     let due = event(1, TURN, "kairo.task.bob.due", v1::TaskDue::TYPE, json!({}));
     let catalogue = event(1, TURN, "kairo.system.tool-runner.catalogue", v1::ToolCatalogue::TYPE, json!({}));
-    assert!(!known.lacks(&due, false) && !known.lacks(&catalogue, false));
+    assert!(!known.needs_lookup(&due, false) && !known.needs_lookup(&catalogue, false));
     let then = &turn()[3..];
     assert_eq!(changes(&mut known, &[vec![due], then.to_vec()].concat(), false), []);
-    assert!(!known.lacks(&then[0], false));
+    assert!(!known.needs_lookup(&then[0], false));
 }
 
 #[test]
 fn a_message_for_nobody_fails_and_a_failure_that_was_told_fails_the_turn() {
     let nobody = event(2, Uuid::nil(), "kairo.user.ann.undelivered", v1::UserMessageUndelivered::TYPE, json!({}));
-    let told = changes(&mut Known::default(), &[turn().remove(0), nobody], false);
+    let told = changes(&mut KnownTurns::default(), &[turn().remove(0), nobody], false);
     assert_eq!(told, [change(1, "", "started"), change(2, "started", "failed")]);
     let failed = event(3, Uuid::nil(), "kairo.agent.bob.decision", v1::AgentFailed::TYPE, json!({ "text": "" }));
     let mut reply = turn().remove(6);
     reply.payload["failure"] = json!("model_timeout");
-    let told = changes(&mut Known::default(), &[turn().remove(0), failed, reply], false);
+    let told = changes(&mut KnownTurns::default(), &[turn().remove(0), failed, reply], false);
     assert_eq!(told.last(), Some(&change(6, "planning", "failed")));
 }

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::mistakes::{MISTAKES, few};
-use super::references::{self, Of, Use};
-use super::{Step, THINK, format};
+use super::mistakes::{MISTAKES, first_mistakes};
+use super::references::{self, ParamReference, ReferenceKind};
+use super::{StepSpec, THINK, format};
 
 /// Longest name for which a similar one is looked for, in characters.
 const GUESSED_CHARS: usize = 64;
@@ -19,35 +19,37 @@ const LISTED: usize = 10;
 const TASK: &str = "task.";
 
 /// The mistakes, each naming its step, for the model to mend. `known` says whether there is such a tool.
-pub fn mistakes(steps: &[Step], known: impl Fn(&str) -> bool, thread_id: &str) -> Vec<String> {
-    let occurrences = Occurrences::of(steps);
+pub fn mistakes(steps: &[StepSpec], known: impl Fn(&str) -> bool, thread_id: &str) -> Vec<String> {
+    let occurrences = StepsByEvent::from_steps(steps);
     let mut mistakes = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let place = format!("step {} ({})", at + 1, step.event);
         // What would help to mend it takes long to find, and is not told of more.
         let briefly = mistakes.len() >= MISTAKES;
-        let tool = unknown(&step.event, &known, briefly);
-        let thread = other_thread(step, thread_id).into_iter().chain(of_task(step, &known, briefly));
-        let dangling = match references::uses(&step.params, &|event| occurrences.groups.contains_key(event)) {
-            Ok(uses) => {
-                uses.iter().filter_map(|reference| occurrences.mistake(step, reference, thread_id, briefly)).collect()
-            }
+        let tool = unknown_tool_mistake(&step.event, &known, briefly);
+        let thread =
+            other_thread_mistake(step, thread_id).into_iter().chain(unknown_tools_of_task(step, &known, briefly));
+        let dangling = match references::find_all(&step.params, &|event| occurrences.groups.contains_key(event)) {
+            Ok(uses) => uses
+                .iter()
+                .filter_map(|reference| occurrences.reference_mistake(step, reference, thread_id, briefly))
+                .collect(),
             Err(mistake) => vec![mistake],
         };
         mistakes.extend(tool.into_iter().chain(thread).chain(dangling).map(|mistake| format!("{place}: {mistake}")));
     }
-    few(mistakes)
+    first_mistakes(mistakes)
 }
 
 /// Index of a chain's steps by event.
-struct Occurrences<'s> {
-    steps: &'s [Step],
+struct StepsByEvent<'s> {
+    steps: &'s [StepSpec],
     /// Groups of the steps of an event, in their order.
     groups: HashMap<&'s str, Vec<u32>>,
 }
 
-impl<'s> Occurrences<'s> {
-    fn of(steps: &'s [Step]) -> Self {
+impl<'s> StepsByEvent<'s> {
+    fn from_steps(steps: &'s [StepSpec]) -> Self {
         let mut groups: HashMap<&str, Vec<u32>> = HashMap::new();
         for step in steps {
             groups.entry(&step.event).or_default().push(step.group);
@@ -56,19 +58,29 @@ impl<'s> Occurrences<'s> {
     }
 
     /// Returns the mistake in a reference of this step, if any.
-    fn mistake(&self, step: &Step, reference: &Use, thread_id: &str, briefly: bool) -> Option<String> {
+    fn reference_mistake(
+        &self,
+        step: &StepSpec,
+        reference: &ParamReference,
+        thread_id: &str,
+        briefly: bool,
+    ) -> Option<String> {
         let mistake = match &reference.of {
-            Of::Step { event, nth } => self.misplaced(step, event, *nth)?,
-            of @ Of::NoStep if !briefly => {
-                format!("{}; before it there are {}", references::mistake(of, thread_id)?, self.before(step))
+            ReferenceKind::Step { event, nth } => self.order_mistake(step, event, *nth)?,
+            of @ ReferenceKind::NoStep if !briefly => {
+                format!(
+                    "{}; before it there are {}",
+                    references::target_mistake(of, thread_id)?,
+                    self.events_before(step)
+                )
             }
-            of => references::mistake(of, thread_id)?.to_owned(),
+            of => references::target_mistake(of, thread_id)?.to_owned(),
         };
         Some(format!("{} {mistake}", reference.written))
     }
 
     /// Returns the mistake in referring to the step of this event, if any: it must run before this one.
-    fn misplaced(&self, step: &Step, event: &str, nth: Option<usize>) -> Option<String> {
+    fn order_mistake(&self, step: &StepSpec, event: &str, nth: Option<usize>) -> Option<String> {
         let groups = self.groups.get(event).map(Vec::as_slice).unwrap_or_default();
         let group = match nth {
             Some(nth) => groups.get(nth),
@@ -83,7 +95,7 @@ impl<'s> Occurrences<'s> {
     }
 
     /// The events of the steps that run before this one.
-    fn before(&self, step: &Step) -> String {
+    fn events_before(&self, step: &StepSpec) -> String {
         let mut events = Vec::new();
         for earlier in self.steps.iter().take_while(|earlier| earlier.group < step.group) {
             if !events.contains(&earlier.event.as_str()) && events.len() < LISTED {
@@ -94,11 +106,11 @@ impl<'s> Occurrences<'s> {
     }
 }
 
-fn unknown(event: &str, known: &impl Fn(&str) -> bool, briefly: bool) -> Option<String> {
+fn unknown_tool_mistake(event: &str, known: &impl Fn(&str) -> bool, briefly: bool) -> Option<String> {
     if event == THINK || known(event) {
         return None;
     }
-    let similar = if briefly { None } else { similar(event, known) };
+    let similar = if briefly { None } else { similar_name(event, known) };
     Some(match similar {
         Some(name) => format!("there is no such tool; is {name} meant?"),
         None => "there is no such tool".to_owned(),
@@ -106,29 +118,29 @@ fn unknown(event: &str, known: &impl Fn(&str) -> bool, briefly: bool) -> Option<
 }
 
 /// Unknown tools among the steps of a task. What else is wrong with them is said when the task is made.
-fn of_task(step: &Step, known: &impl Fn(&str) -> bool, briefly: bool) -> Vec<String> {
+fn unknown_tools_of_task(step: &StepSpec, known: &impl Fn(&str) -> bool, briefly: bool) -> Vec<String> {
     let action = step.params.get("action").filter(|_| step.event.starts_with(TASK));
-    let steps = action.and_then(|action| format::read(action, usize::MAX).ok()).unwrap_or_default();
+    let steps = action.and_then(|action| format::from_json(action, usize::MAX).ok()).unwrap_or_default();
     let mistakes = steps.iter().enumerate().filter_map(|(at, inner)| {
-        let mistake = unknown(&inner.event, known, briefly || at >= MISTAKES)?;
+        let mistake = unknown_tool_mistake(&inner.event, known, briefly || at >= MISTAKES)?;
         Some(format!("action: step {} ({}): {mistake}", at + 1, inner.event))
     });
     mistakes.collect()
 }
 
 /// A known name that differs in how its parts are joined, in case, or in one character.
-fn similar(event: &str, known: &impl Fn(&str) -> bool) -> Option<String> {
+fn similar_name(event: &str, known: &impl Fn(&str) -> bool) -> Option<String> {
     if event.len() > GUESSED_CHARS || !event.is_ascii() {
         return None;
     }
     let lower = event.to_lowercase();
     let joined = [lower.replace("__", "."), lower.replacen(['_', '-', '.'], ".", 1), lower.replace(['-', '.'], "_")];
     let is_known = |name: &String| name == THINK || known(name);
-    joined.into_iter().find(is_known).or_else(|| one_off(&lower).find(is_known))
+    joined.into_iter().find(is_known).or_else(|| names_one_edit_away(&lower).find(is_known))
 }
 
 /// All texts that differ in one character: left out, exchanged with the next, another, or one more.
-fn one_off(text: &str) -> impl Iterator<Item = String> {
+fn names_one_edit_away(text: &str) -> impl Iterator<Item = String> {
     const OF_NAMES: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789_.-";
     let splits = || (0..=text.len()).map(|at| text.split_at(at));
     let tail = |text: &str| text.get(1..).unwrap_or_default().to_owned();
@@ -148,7 +160,7 @@ fn one_off(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// A step that thinks does so about the thread it runs in.
-fn other_thread(step: &Step, thread_id: &str) -> Option<String> {
+fn other_thread_mistake(step: &StepSpec, thread_id: &str) -> Option<String> {
     let own = match step.params.get("thread_id").unwrap_or(&Value::Null) {
         Value::Null => true,
         Value::String(id) => id.is_empty() || id == thread_id,
@@ -169,7 +181,7 @@ mod tests {
         ["tools.now", "calendar.check", "team.members", "task.schedule", "thread.summarize", "file_read"];
 
     fn check(chain: Value) -> Vec<String> {
-        let steps = format::read(&chain, 100).unwrap();
+        let steps = format::from_json(&chain, 100).unwrap();
         mistakes(&steps, |name| TOOLS.contains(&name), "t1")
     }
 
@@ -241,7 +253,7 @@ mod tests {
         let unknown = "action: step 2 (user.notify): there is no such tool";
         assert_eq!(check(chain("")), [format!("step 2 (task.schedule): {unknown}")]);
         let check = |chain: Value| {
-            let steps = format::read(&chain, 100).unwrap();
+            let steps = format::from_json(&chain, 100).unwrap();
             mistakes(&steps, |name| TOOLS.contains(&name) || name == "user.notify", "t1")
         };
         assert!(check(chain("{team.members.result} {event.due_at} {tools.now.date}")).is_empty());
@@ -271,11 +283,11 @@ mod tests {
         };
         // As many as have room at once.
         let steps: Vec<Value> = (0..1_000).map(step).collect();
-        let steps = format::read(&json!(steps), 10_000).unwrap();
-        let steps: Vec<Step> = (0..10).flat_map(|_| steps.clone()).collect();
+        let steps = format::from_json(&json!(steps), 10_000).unwrap();
+        let steps: Vec<StepSpec> = (0..10).flat_map(|_| steps.clone()).collect();
         let found = mistakes(&steps, |name| TOOLS.contains(&name), "t1");
         assert_eq!((found.len(), steps.len()), (21, 10_000));
-        let wrong = format::read(&json!(vec!["x".repeat(64); 10_000]), 10_000).unwrap();
+        let wrong = format::from_json(&json!(vec!["x".repeat(64); 10_000]), 10_000).unwrap();
         let found = mistakes(&wrong, |_| false, "t1");
         assert_eq!(found.last().unwrap(), "… and 9980 more");
     }

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::mistakes::few;
-use super::{Step, THINK};
+use super::mistakes::first_mistakes;
+use super::{StepSpec, THINK};
 
 /// Longest answer that is looked through for a chain, in bytes.
 const ANSWER_BYTES: usize = 512 * 1024;
@@ -21,14 +21,14 @@ const BEGINNINGS: usize = 64;
 
 /// Reads a chain from a model's answer: a JSON array, or `{"chain": [...]}`, alone, within a code fence or between
 /// words. The mistakes are told to the model.
-pub fn parse(text: &str, most_steps: usize) -> Result<Vec<Step>, Vec<String>> {
-    let value = find(text).map_err(|mistake| vec![mistake])?;
-    read(&value, most_steps)
+pub fn parse(text: &str, most_steps: usize) -> Result<Vec<StepSpec>, Vec<String>> {
+    let value = find_chain_json(text).map_err(|mistake| vec![mistake])?;
+    from_json(&value, most_steps)
 }
 
 /// Reads a chain that is JSON already; a step alone is a chain of one.
-pub fn read(value: &Value, most_steps: usize) -> Result<Vec<Step>, Vec<String>> {
-    let items = items(value).map_err(|mistake| vec![mistake])?;
+pub fn from_json(value: &Value, most_steps: usize) -> Result<Vec<StepSpec>, Vec<String>> {
+    let items = chain_items(value).map_err(|mistake| vec![mistake])?;
     let count: usize = items.iter().map(|item| item.as_array().map_or(1, Vec::len)).sum();
     if count == 0 {
         return Err(vec!["a chain has at least one step".to_owned()]);
@@ -36,25 +36,25 @@ pub fn read(value: &Value, most_steps: usize) -> Result<Vec<Step>, Vec<String>> 
     if count > most_steps {
         return Err(vec![format!("the chain has {count} steps, at most {most_steps} are allowed")]);
     }
-    let mut reader = Reader::default();
+    let mut reader = ChainReader::default();
     for item in items {
-        reader.item(item);
+        reader.push_item(item);
     }
-    reader.end()
+    reader.finish()
 }
 
-/// Writes steps in the form that [`read`] reads.
-pub fn write(steps: &[Step]) -> Value {
+/// Writes steps in the form that [`from_json`] reads.
+pub fn to_json(steps: &[StepSpec]) -> Value {
     let groups = steps.chunk_by(|one, next| one.group == next.group);
     groups
         .map(|group| match group {
-            [step] => write_step(step),
-            group => group.iter().map(write_step).collect(),
+            [step] => step_to_json(step),
+            group => group.iter().map(step_to_json).collect(),
         })
         .collect()
 }
 
-fn write_step(step: &Step) -> Value {
+fn step_to_json(step: &StepSpec) -> Value {
     let mut params = step.params.clone();
     if let Some(decide) = &step.decide {
         params.insert("decide".to_owned(), json!(decide));
@@ -63,8 +63,8 @@ fn write_step(step: &Step) -> Value {
 }
 
 /// The steps, and behind them one that answers the user, unless the last one does.
-pub fn ending_in_think(mut steps: Vec<Step>) -> Vec<Step> {
-    let answers = |step: &Step| {
+pub fn with_final_think(mut steps: Vec<StepSpec>) -> Vec<StepSpec> {
+    let answers = |step: &StepSpec| {
         let prompt = step.params.get("prompt").unwrap_or(&Value::Null);
         let prompted = !prompt.is_null() && prompt.as_str().is_none_or(|prompt| !prompt.trim().is_empty());
         // One that is decided on first might be skipped.
@@ -73,14 +73,14 @@ pub fn ending_in_think(mut steps: Vec<Step>) -> Vec<Step> {
     let last = steps.chunk_by(|one, next| one.group == next.group).last();
     if !matches!(last, Some([step]) if answers(step)) {
         let group = steps.last().map_or(0, |step| step.group.saturating_add(1));
-        steps.push(Step { group, event: THINK.to_owned(), params: Map::new(), decide: None });
+        steps.push(StepSpec { group, event: THINK.to_owned(), params: Map::new(), decide: None });
     }
     steps
 }
 
 /// Returns true if a value has more levels of lists and objects than this.
-pub(super) fn deeper_than(value: &Value, levels: usize) -> bool {
-    let inner = |value| levels == 0 || deeper_than(value, levels - 1);
+pub(super) fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let inner = |value| levels == 0 || is_deeper_than(value, levels - 1);
     match value {
         Value::Array(items) => levels == 0 || items.iter().any(inner),
         Value::Object(fields) => levels == 0 || fields.values().any(inner),
@@ -89,25 +89,25 @@ pub(super) fn deeper_than(value: &Value, levels: usize) -> bool {
 }
 
 /// The JSON of an answer that is the chain.
-fn find(text: &str) -> Result<Value, String> {
+fn find_chain_json(text: &str) -> Result<Value, String> {
     if text.len() > ANSWER_BYTES {
         return Err(format!("the answer has {} bytes, at most {ANSWER_BYTES} are read", text.len()));
     }
     let bare = text.trim_start().starts_with(['[', '{']);
     // A fence within the JSON is part of a text.
     let fenced = text.split_once("```").filter(|_| !bare).map(|(_, behind)| behind);
-    let found = fenced.and_then(outermost).or_else(|| outermost(text));
+    let found = fenced.and_then(first_chain_value).or_else(|| first_chain_value(text));
     found.unwrap_or_else(|| Err("there is no chain in the answer; write a JSON list of steps".to_owned()))
 }
 
 /// The first list, object with a chain, or else step. What begins like one of them and is no JSON is an error, so that
 /// nothing within it is taken for the chain.
-fn outermost(mut text: &str) -> Option<Result<Value, String>> {
+fn first_chain_value(mut text: &str) -> Option<Result<Value, String>> {
     let mut step = None;
     for _ in 0..BEGINNINGS {
         let Some(at) = text.find(['[', '{']) else { break };
         text = text.split_at(at).1;
-        if !begins(text) {
+        if !begins_like_json(text) {
             text = text.split_at(1).1;
             continue;
         }
@@ -126,7 +126,7 @@ fn outermost(mut text: &str) -> Option<Result<Value, String>> {
 }
 
 /// Returns true if the text begins like a list of steps or an object, unlike brackets among words.
-fn begins(text: &str) -> bool {
+fn begins_like_json(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars.next();
     match (first, chars.find(|c| !c.is_whitespace())) {
@@ -136,7 +136,7 @@ fn begins(text: &str) -> bool {
 }
 
 /// The steps and groups of a chain as it is written.
-pub(super) fn items(value: &Value) -> Result<&[Value], String> {
+pub(super) fn chain_items(value: &Value) -> Result<&[Value], String> {
     match (value, value.get("chain")) {
         (Value::Array(items), _) | (_, Some(Value::Array(items))) => Ok(items),
         (Value::Object(fields), None) if fields.contains_key("event") => Ok(std::slice::from_ref(value)),
@@ -146,8 +146,8 @@ pub(super) fn items(value: &Value) -> Result<&[Value], String> {
 
 /// Steps and mistakes as they are come upon.
 #[derive(Default)]
-struct Reader {
-    steps: Vec<Step>,
+struct ChainReader {
+    steps: Vec<StepSpec>,
     mistakes: Vec<String>,
     group: u32,
     /// Number of steps read, including wrong ones.
@@ -156,19 +156,19 @@ struct Reader {
     bytes: usize,
 }
 
-impl Reader {
-    fn item(&mut self, item: &Value) {
+impl ChainReader {
+    fn push_item(&mut self, item: &Value) {
         match item {
             Value::Array(group) if group.is_empty() => {
                 self.mistakes.push(format!("behind step {}: a group without steps", self.count));
             }
-            Value::Array(group) => group.iter().for_each(|step| self.step(step)),
-            step => self.step(step),
+            Value::Array(group) => group.iter().for_each(|step| self.push_step(step)),
+            step => self.push_step(step),
         }
         self.group = self.group.saturating_add(1);
     }
 
-    fn step(&mut self, item: &Value) {
+    fn push_step(&mut self, item: &Value) {
         self.count += 1;
         match read_step(item, self.group) {
             Ok(step) => {
@@ -177,26 +177,26 @@ impl Reader {
                 self.steps.push(step);
             }
             Err(mistakes) => {
-                let name = item.as_str().or_else(|| item.get("event")?.as_str()).filter(|name| is_name(name));
+                let name = item.as_str().or_else(|| item.get("event")?.as_str()).filter(|name| is_event_name(name));
                 let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
                 self.mistakes.extend(mistakes.iter().map(|mistake| format!("step {}{name}: {mistake}", self.count)));
             }
         }
     }
 
-    fn end(mut self) -> Result<Vec<Step>, Vec<String>> {
+    fn finish(mut self) -> Result<Vec<StepSpec>, Vec<String>> {
         if self.bytes > CHAIN_BYTES {
             self.mistakes.push(format!("the parameters take {} bytes, at most {CHAIN_BYTES} are allowed", self.bytes));
         }
-        if self.mistakes.is_empty() { Ok(self.steps) } else { Err(few(self.mistakes)) }
+        if self.mistakes.is_empty() { Ok(self.steps) } else { Err(first_mistakes(self.mistakes)) }
     }
 }
 
-fn read_step(item: &Value, group: u32) -> Result<Step, Vec<String>> {
+fn read_step(item: &Value, group: u32) -> Result<StepSpec, Vec<String>> {
     match item {
-        Value::String(event) => match is_name(event) {
-            true => Ok(Step { group, event: event.clone(), params: Map::new(), decide: None }),
-            false => Err(vec![bad_name()]),
+        Value::String(event) => match is_event_name(event) {
+            true => Ok(StepSpec { group, event: event.clone(), params: Map::new(), decide: None }),
+            false => Err(vec![event_name_mistake()]),
         },
         Value::Object(fields) => read_fields(fields, group),
         Value::Array(_) => Err(vec!["a list within a group; groups cannot be nested".to_owned()]),
@@ -206,7 +206,7 @@ fn read_step(item: &Value, group: u32) -> Result<Step, Vec<String>> {
     }
 }
 
-fn read_fields(fields: &Map<String, Value>, group: u32) -> Result<Step, Vec<String>> {
+fn read_fields(fields: &Map<String, Value>, group: u32) -> Result<StepSpec, Vec<String>> {
     let mut mistakes = Vec::new();
     let unknown = fields.keys().filter(|key| !["event", "params", "decide"].contains(&key.as_str()));
     mistakes.extend(unknown.map(|key| {
@@ -214,9 +214,9 @@ fn read_fields(fields: &Map<String, Value>, group: u32) -> Result<Step, Vec<Stri
         format!("unknown {key:?}; a step has event, params and decide")
     }));
     let event = match fields.get("event") {
-        Some(Value::String(event)) if is_name(event) => event.clone(),
+        Some(Value::String(event)) if is_event_name(event) => event.clone(),
         Some(Value::String(_)) => {
-            mistakes.push(bad_name());
+            mistakes.push(event_name_mistake());
             String::new()
         }
         _ => {
@@ -232,13 +232,13 @@ fn read_fields(fields: &Map<String, Value>, group: u32) -> Result<Step, Vec<Stri
         mistakes.push(mistake);
         None
     });
-    if mistakes.is_empty() { Ok(Step { group, event, params, decide }) } else { Err(few(mistakes)) }
+    if mistakes.is_empty() { Ok(StepSpec { group, event, params, decide }) } else { Err(first_mistakes(mistakes)) }
 }
 
 fn read_params(params: Option<&Value>) -> Result<Map<String, Value>, String> {
     match params {
         None | Some(Value::Null) => Ok(Map::new()),
-        Some(value) if deeper_than(value, PARAMS_DEPTH) => {
+        Some(value) if is_deeper_than(value, PARAMS_DEPTH) => {
             Err(format!("params: nested more than {PARAMS_DEPTH} levels deep"))
         }
         Some(Value::Object(params)) => Ok(params.clone()),
@@ -259,11 +259,11 @@ fn read_decide(beside: Option<&Value>, among: Option<Value>) -> Result<Option<St
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_event_name(text: &str) -> bool {
     (1..=NAME_CHARS).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
 }
 
-fn bad_name() -> String {
+fn event_name_mistake() -> String {
     format!("event: expected a name of at most {NAME_CHARS} letters, digits, \"_\", \".\" and \"-\"")
 }
 
@@ -273,13 +273,13 @@ mod tests {
 
     use super::*;
 
-    fn step(group: u32, event: &str, params: Value) -> Step {
+    fn step(group: u32, event: &str, params: Value) -> StepSpec {
         let Value::Object(params) = params else { panic!("{params}") };
-        Step { group, event: event.to_owned(), params, decide: None }
+        StepSpec { group, event: event.to_owned(), params, decide: None }
     }
 
     fn mistakes(chain: Value) -> Vec<String> {
-        read(&chain, 10).unwrap_err()
+        from_json(&chain, 10).unwrap_err()
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
             ["memory.search", {"event": "calendar.check", "params": {"date": "today"}}],
             ["agent.think"],
         ]);
-        let steps = read(&chain, 4).unwrap();
+        let steps = from_json(&chain, 4).unwrap();
         assert_eq!(
             steps,
             [
@@ -300,7 +300,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            write(&steps),
+            to_json(&steps),
             json!([
                 {"event": "tools.now", "params": {}},
                 [
@@ -319,11 +319,11 @@ mod tests {
             json!([{"event": "a", "params": {"x": 1}, "decide": "if urgent"}]),
             json!([{"event": "a", "params": {"decide": "if urgent", "x": 1}, "decide": "if urgent"}]),
         ] {
-            let steps = read(&chain, 1).unwrap();
+            let steps = from_json(&chain, 1).unwrap();
             assert_eq!(steps[0].decide.as_deref(), Some("if urgent"), "{chain}");
             assert_eq!(json!(steps[0].params), json!({"x": 1}));
         }
-        assert_eq!(read(&json!([{"event": "a", "decide": " "}]), 1).unwrap()[0].decide, None);
+        assert_eq!(from_json(&json!([{"event": "a", "decide": " "}]), 1).unwrap()[0].decide, None);
     }
 
     #[test]
@@ -395,10 +395,10 @@ mod tests {
     #[test]
     fn too_much_is_one_mistake() {
         let chain = json!(vec!["tools.now"; 10_000]);
-        assert_eq!(read(&chain, 10).unwrap_err(), ["the chain has 10000 steps, at most 10 are allowed"]);
-        assert_eq!(read(&chain, 10_000).unwrap().len(), 10_000);
+        assert_eq!(from_json(&chain, 10).unwrap_err(), ["the chain has 10000 steps, at most 10 are allowed"]);
+        assert_eq!(from_json(&chain, 10_000).unwrap().len(), 10_000);
         assert_eq!(parse(&chain.to_string(), 10).unwrap_err().len(), 1);
-        assert_eq!(read(&json!(vec![1; 10_000]), 10_000).unwrap_err().len(), 21);
+        assert_eq!(from_json(&json!(vec![1; 10_000]), 10_000).unwrap_err().len(), 21);
         let large = json!([{"event": "a", "params": {"x": "y".repeat(CHAIN_BYTES)}}]);
         assert_eq!(mistakes(large), ["the parameters take 65544 bytes, at most 65536 are allowed"]);
     }
@@ -420,9 +420,9 @@ mod tests {
     #[test]
     fn a_chain_ends_in_an_answer() {
         let ends = |chain: Value| {
-            let steps = read(&chain, 10).unwrap();
+            let steps = from_json(&chain, 10).unwrap();
             let before = steps.len();
-            let after = ending_in_think(steps);
+            let after = with_final_think(steps);
             let last = after.last().unwrap();
             assert!(last.event == THINK && last.params.get("prompt").is_none_or(|prompt| prompt == ""), "{chain}");
             assert!(after.iter().filter(|step| step.group == last.group).count() == 1, "{chain}");
@@ -434,7 +434,7 @@ mod tests {
         assert!(!ends(json!([{"event": "agent.think", "params": {"prompt": "analyze"}}])));
         assert!(!ends(json!([{"event": "agent.think", "decide": "if anything was found"}])));
         assert!(!ends(json!([["tools.now", "agent.think"]])));
-        assert_eq!(ending_in_think(Vec::new()), [step(0, THINK, json!({}))]);
+        assert_eq!(with_final_think(Vec::new()), [step(0, THINK, json!({}))]);
     }
 
     fn json_value() -> impl Strategy<Value = Value> {
@@ -454,7 +454,7 @@ mod tests {
         })
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<StepSpec>> {
         let params = prop::collection::btree_map("[a-z]{1,5}", json_value(), 0..3);
         let params = params.prop_map(|map| map.into_iter().collect::<Map<_, _>>());
         let step = ("[A-Za-z0-9_.-]{1,64}", params, prop::option::of("[a-z]\\PC{0,10}"));
@@ -462,7 +462,7 @@ mod tests {
             let group = |(group, steps): (usize, Vec<_>)| {
                 steps.into_iter().map(move |(event, mut params, decide): (_, Map<_, _>, _)| {
                     params.remove("decide");
-                    Step { group: u32::try_from(group).unwrap(), event, params, decide }
+                    StepSpec { group: u32::try_from(group).unwrap(), event, params, decide }
                 })
             };
             groups.into_iter().enumerate().flat_map(group).collect()
@@ -472,14 +472,14 @@ mod tests {
     proptest! {
         #[test]
         fn reading_what_was_written_gives_the_same_steps(steps in steps()) {
-            let written = write(&steps);
-            prop_assert_eq!(read(&written, 100).unwrap(), steps.clone());
+            let written = to_json(&steps);
+            prop_assert_eq!(from_json(&written, 100).unwrap(), steps.clone());
             prop_assert_eq!(parse(&format!("The chain:\n```json\n{written:#}\n```"), 100).unwrap(), steps);
         }
 
         #[test]
         fn no_json_brings_it_down(value in json_value()) {
-            let _ = read(&value, 10);
+            let _ = from_json(&value, 10);
             let _ = parse(&value.to_string(), 10);
         }
 

@@ -4,7 +4,7 @@
 pub const MISTAKES: usize = 20;
 
 /// The first mistakes, and how many more there are.
-pub fn few(mut mistakes: Vec<String>) -> Vec<String> {
+pub fn first_mistakes(mut mistakes: Vec<String>) -> Vec<String> {
     let more = mistakes.len().saturating_sub(MISTAKES);
     mistakes.truncate(MISTAKES);
     if more > 0 {

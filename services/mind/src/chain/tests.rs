@@ -31,7 +31,7 @@ fn chain(steps: &str) -> Chain {
             other => panic!("{other}"),
         };
         runs.push(StepRun {
-            step: Step { group, event, params: Map::new(), decide: None },
+            step: StepSpec { group, event, params: Map::new(), decide: None },
             state,
             call_id: String::new(),
             passed_back: String::new(),
@@ -47,30 +47,30 @@ fn chain(steps: &str) -> Chain {
     }
 }
 
-fn next(steps: &str) -> Move {
-    chain(steps).next()
+fn next(steps: &str) -> ChainMove {
+    chain(steps).next_move()
 }
 
-fn start(steps: &[usize]) -> Move {
-    Move::Start(steps.to_vec())
+fn start(steps: &[usize]) -> ChainMove {
+    ChainMove::Start(steps.to_vec())
 }
 
 #[test]
 fn groups_run_one_after_another_and_their_steps_at_once() {
     assert_eq!(next("A. | B. C. | ?."), start(&[0]));
-    assert_eq!(next("Ar | B. C. | ?."), Move::Wait);
+    assert_eq!(next("Ar | B. C. | ?."), ChainMove::Wait);
     assert_eq!(next("Ad | B. C. | ?."), start(&[1, 2]));
-    assert_eq!(next("Ad | Br Cd | ?."), Move::Wait);
+    assert_eq!(next("Ad | Br Cd | ?."), ChainMove::Wait);
     assert_eq!(next("As | Bd Cs | ?."), start(&[3]));
-    assert_eq!(next("Ad | Bd Cd | ?d"), Move::End);
-    assert_eq!(next(""), Move::End);
+    assert_eq!(next("Ad | Bd Cd | ?d"), ChainMove::End);
+    assert_eq!(next(""), ChainMove::End);
     // The other was begun in an earlier decision, or could not be.
     assert_eq!(next("Ad | Bd C. | ?."), start(&[2]));
 }
 
 #[test]
 fn a_step_waits_for_consent() {
-    assert_eq!(next("Aa | B."), Move::Wait);
+    assert_eq!(next("Aa | B."), ChainMove::Wait);
     assert_eq!(next("Ay | B."), start(&[0]));
     assert_eq!(next("Ar By Ca | D."), start(&[1]));
     assert_eq!(next("Ax | B. | ?."), start(&[2]));
@@ -79,8 +79,8 @@ fn a_step_waits_for_consent() {
 #[test]
 fn what_went_wrong_is_thought_about_next() {
     assert_eq!(next("Af | B. | C. | ?. | D. | ?."), start(&[3]));
-    assert_eq!(next("Af Br | C. | ?."), Move::Wait);
-    assert_eq!(next("Af | B."), Move::End);
+    assert_eq!(next("Af Br | C. | ?."), ChainMove::Wait);
+    assert_eq!(next("Af | B."), ChainMove::End);
     assert_eq!(next("Ad | ?f | B. | ?."), start(&[3]));
     // Only the thought of a group that would be acted in.
     assert_eq!(next("Af | B. ?. | ?."), start(&[2]));
@@ -92,16 +92,16 @@ fn what_was_thought_about_is_behind_it() {
     // What stands between is passed over for good.
     assert_eq!(next("Af | B. | ?d | C. | ?."), start(&[3]));
     assert_eq!(next("Af | B. | ?d | Cd | ?."), start(&[4]));
-    assert_eq!(next("Af | B. | ?d"), Move::End);
+    assert_eq!(next("Af | B. | ?d"), ChainMove::End);
     assert_eq!(next("Af | ?d B. | C."), start(&[3]));
     assert_eq!(next("Af | ?d | Bx | C. | ?."), start(&[4]));
-    assert!(!chain("Af | ?d | B.").went_wrong());
+    assert!(!chain("Af | ?d | B.").has_unseen_failure());
     let bad = chain("Af | ?d | Bd Cx | Df");
-    let (run, reason) = bad.failure().unwrap();
+    let (run, reason) = bad.unseen_failure().unwrap();
     assert_eq!((run.step.event.as_str(), reason), ("tools.C", "because"));
     // A thought of the same group has not seen it, wherever it stands.
     for steps in ["Af ?d | B. | ?.", "?d Af | B. | ?."] {
-        assert!(chain(steps).went_wrong());
+        assert!(chain(steps).has_unseen_failure());
         assert_eq!(next(steps), start(&[3]));
     }
     assert_eq!(next("?d ?f | B. | ?."), start(&[3]));
@@ -117,17 +117,17 @@ fn ten_thousand_steps_go_on() {
 fn a_step_sees_results_of_earlier_groups() {
     let chain = chain("Ad | Bf Ad | C.");
     let results = |group: u32| -> Vec<_> {
-        chain.results_before(group).iter().map(|one| (one.event.to_owned(), one.result.is_some())).collect()
+        chain.outcomes_before(group).iter().map(|one| (one.event.to_owned(), one.result.is_some())).collect()
     };
     let expected = [("tools.A", true), ("tools.B", false), ("tools.A", true)].map(|(event, is)| (event.to_owned(), is));
     assert_eq!(results(2), expected);
     assert_eq!(results(1), expected[..1]);
-    assert_eq!(chain.bytes(), 20);
+    assert_eq!(chain.result_bytes(), 20);
 }
 
 #[test]
 fn an_origin_is_read_as_it_is_written() {
     for origin in [Origin::Plan, Origin::Calls, Origin::Task, Origin::Hook] {
-        assert_eq!(Origin::of(&origin.word()), origin);
+        assert_eq!(Origin::from_word(&origin.to_word()), origin);
     }
 }

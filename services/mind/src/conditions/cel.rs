@@ -22,16 +22,16 @@ const MOST_SIGNS: usize = 150;
 
 /// Evaluates a condition; what it cannot be read as, or fails with, is unknown.
 pub fn judge(condition: &str, data: &Value) -> Truth {
-    let Some(most_bytes) = bounds(condition) else { return Truth::Unknown };
+    let Some(most_bytes) = max_data_bytes(condition) else { return Truth::Unknown };
     if data.to_string().len() > most_bytes {
         return Truth::Unknown;
     }
-    on_a_stack_of_its_own(|| evaluate(condition, data)).flatten().unwrap_or(Truth::Unknown)
+    with_large_stack(|| evaluate(condition, data)).flatten().unwrap_or(Truth::Unknown)
 }
 
 /// Does the work where it may go deep: the parser takes a quarter of a megabyte for each parenthesis. None if it panics:
 /// the interpreter is not ours, and whatever it does, the agent goes on.
-pub fn on_a_stack_of_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+pub fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()?.join().ok())
 }
 
@@ -39,9 +39,9 @@ fn evaluate(condition: &str, data: &Value) -> Option<Truth> {
     let program = Program::compile(condition).ok()?;
     let mut context = Context::default();
     for (name, value) in data.as_object().into_iter().flatten() {
-        context.add_variable_from_value(name.as_str(), converted(value, DEEPEST));
+        context.add_variable_from_value(name.as_str(), to_cel(value, DEEPEST));
     }
-    context.add_variable_from_value("event", converted(data, DEEPEST));
+    context.add_variable_from_value("event", to_cel(data, DEEPEST));
     match program.execute(&context).ok()? {
         Cel::Bool(true) => Some(Truth::Yes),
         Cel::Bool(false) => Some(Truth::No),
@@ -50,13 +50,11 @@ fn evaluate(condition: &str, data: &Value) -> Option<Truth> {
 }
 
 /// Whole numbers become int, never uint, so that they can be reckoned with literals. What is too deep is left out.
-pub fn converted(value: &Value, deep: usize) -> Cel {
+pub fn to_cel(value: &Value, deep: usize) -> Cel {
     match value {
-        Value::Array(items) if deep > 0 => {
-            items.iter().map(|item| converted(item, deep - 1)).collect::<Vec<Cel>>().into()
-        }
+        Value::Array(items) if deep > 0 => items.iter().map(|item| to_cel(item, deep - 1)).collect::<Vec<Cel>>().into(),
         Value::Object(fields) if deep > 0 => {
-            let field = |(name, value): (&String, &Value)| (name.clone(), converted(value, deep - 1));
+            let field = |(name, value): (&String, &Value)| (name.clone(), to_cel(value, deep - 1));
             fields.iter().map(field).collect::<HashMap<String, Cel>>().into()
         }
         Value::String(text) => text.as_str().into(),
@@ -70,8 +68,8 @@ pub fn converted(value: &Value, deep: usize) -> Cel {
 }
 
 /// Returns the most data the condition may be evaluated on; `None` if it is too deep or too slow on any data.
-fn bounds(condition: &str) -> Option<usize> {
-    let code = without_texts(condition);
+fn max_data_bytes(condition: &str) -> Option<usize> {
+    let code = strip_quoted_texts(condition);
     let (mut depth, mut row) = (0_usize, 0_usize);
     for sign in code.chars() {
         match sign {
@@ -102,7 +100,7 @@ fn bounds(condition: &str) -> Option<usize> {
 }
 
 /// Without what stands in quotes.
-fn without_texts(condition: &str) -> String {
+fn strip_quoted_texts(condition: &str) -> String {
     let mut code = String::new();
     let (mut quote, mut escaped) = (None, false);
     for sign in condition.chars() {

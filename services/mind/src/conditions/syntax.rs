@@ -1,8 +1,8 @@
 //! Conditions as in case 6 of seed 000: `field operator value`, with AND, OR, NOT and parentheses.
 
-mod words;
+mod tokens;
 
-use self::words::{Token, tokens};
+use self::tokens::{ConditionToken, tokenize};
 use super::DEEPEST;
 
 /// A parsed condition.
@@ -12,13 +12,13 @@ pub enum Expression {
     Any(Vec<Expression>),
     Not(Box<Expression>),
     /// A field alone, which is true or false.
-    Flag(Path),
-    Exists(Path),
-    Compare(Path, Operator, Operand),
+    Flag(FieldPath),
+    Exists(FieldPath),
+    Compare(FieldPath, Operator, Operand),
 }
 
 /// Names from the outside in; a number is also a place in a list.
-pub type Path = Vec<String>;
+pub type FieldPath = Vec<String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
@@ -48,77 +48,77 @@ pub enum Operand {
 }
 
 /// Reads a condition; none if it is not of this syntax.
-pub fn read(text: &str) -> Option<Expression> {
-    let mut reader = Reader { tokens: tokens(text)?, at: 0, depth: 0 };
-    let expression = reader.any()?;
+pub fn parse(text: &str) -> Option<Expression> {
+    let mut reader = ConditionParser { tokens: tokenize(text)?, at: 0, depth: 0 };
+    let expression = reader.parse_any()?;
     reader.peek().is_none().then_some(expression)
 }
 
-struct Reader {
-    tokens: Vec<Token>,
+struct ConditionParser {
+    tokens: Vec<ConditionToken>,
     at: usize,
     depth: usize,
 }
 
-impl Reader {
-    fn any(&mut self) -> Option<Expression> {
-        let mut parts = vec![self.all()?];
-        while self.word("or") || self.sign("||") {
-            parts.push(self.all()?);
+impl ConditionParser {
+    fn parse_any(&mut self) -> Option<Expression> {
+        let mut parts = vec![self.parse_all()?];
+        while self.take_word("or") || self.take_sign("||") {
+            parts.push(self.parse_all()?);
         }
-        Some(one_or(parts, Expression::Any))
+        Some(single_or(parts, Expression::Any))
     }
 
-    fn all(&mut self) -> Option<Expression> {
-        let mut parts = vec![self.not()?];
-        while self.word("and") || self.sign("&&") {
-            parts.push(self.not()?);
+    fn parse_all(&mut self) -> Option<Expression> {
+        let mut parts = vec![self.parse_not()?];
+        while self.take_word("and") || self.take_sign("&&") {
+            parts.push(self.parse_not()?);
         }
-        Some(one_or(parts, Expression::All))
+        Some(single_or(parts, Expression::All))
     }
 
-    fn not(&mut self) -> Option<Expression> {
+    fn parse_not(&mut self) -> Option<Expression> {
         let mut negated = false;
-        while self.word("not") || self.sign("!") {
+        while self.take_word("not") || self.take_sign("!") {
             negated = !negated;
         }
-        let expression = match self.sign("(") {
-            true => self.nested()?,
-            false => self.comparison()?,
+        let expression = match self.take_sign("(") {
+            true => self.parse_nested()?,
+            false => self.parse_comparison()?,
         };
         Some(if negated { Expression::Not(Box::new(expression)) } else { expression })
     }
 
-    fn nested(&mut self) -> Option<Expression> {
+    fn parse_nested(&mut self) -> Option<Expression> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return None;
         }
-        let inner = self.any()?;
+        let inner = self.parse_any()?;
         self.depth -= 1;
-        self.sign(")").then_some(inner)
+        self.take_sign(")").then_some(inner)
     }
 
-    fn comparison(&mut self) -> Option<Expression> {
-        let Token::Word(name) = self.next()? else { return None };
-        let path = path(&name)?;
-        if self.words(&["exists"]) || self.words(&["does", "exist"]) {
+    fn parse_comparison(&mut self) -> Option<Expression> {
+        let ConditionToken::Word(name) = self.next_token()? else { return None };
+        let path = parse_field_path(&name)?;
+        if self.take_words(&["exists"]) || self.take_words(&["does", "exist"]) {
             return Some(Expression::Exists(path));
         }
-        if self.words(&["does", "not", "exist"]) || self.words(&["doesn't", "exist"]) {
+        if self.take_words(&["does", "not", "exist"]) || self.take_words(&["doesn't", "exist"]) {
             return Some(Expression::Not(Box::new(Expression::Exists(path))));
         }
-        let Some((operator, negated)) = self.operator() else { return Some(Expression::Flag(path)) };
+        let Some((operator, negated)) = self.parse_operator() else { return Some(Expression::Flag(path)) };
         let operand = match operator {
-            Operator::In => self.list()?,
-            _ => self.operand()?,
+            Operator::In => self.parse_list()?,
+            _ => self.parse_operand()?,
         };
         let comparison = Expression::Compare(path, operator, operand);
         Some(if negated { Expression::Not(Box::new(comparison)) } else { comparison })
     }
 
     /// And whether it is the opposite.
-    fn operator(&mut self) -> Option<(Operator, bool)> {
+    fn parse_operator(&mut self) -> Option<(Operator, bool)> {
         for (sign, operator) in [
             ("==", Operator::Equals),
             ("=", Operator::Equals),
@@ -129,20 +129,20 @@ impl Reader {
             ("<", Operator::Less),
             (">", Operator::Greater),
         ] {
-            if self.sign(sign) {
+            if self.take_sign(sign) {
                 return Some((operator, false));
             }
         }
-        if self.words(&["is", "not", "in"]) {
+        if self.take_words(&["is", "not", "in"]) {
             return Some((Operator::In, true));
         }
-        if self.words(&["is", "in"]) {
+        if self.take_words(&["is", "in"]) {
             return Some((Operator::In, false));
         }
-        if self.words(&["is", "not"]) || self.words(&["isn't"]) {
+        if self.take_words(&["is", "not"]) || self.take_words(&["isn't"]) {
             return Some((Operator::Differs, false));
         }
-        let negated = self.words(&["does", "not"]) || self.words(&["doesn't"]) || self.words(&["not"]);
+        let negated = self.take_words(&["does", "not"]) || self.take_words(&["doesn't"]) || self.take_words(&["not"]);
         for (words, operator) in [
             (&["contains"][..], Operator::Contains),
             (&["contain"], Operator::Contains),
@@ -163,17 +163,17 @@ impl Reader {
             (&["match"], Operator::Matches),
             (&["in"], Operator::In),
         ] {
-            if self.words(words) {
+            if self.take_words(words) {
                 return Some((operator, negated));
             }
         }
         None
     }
 
-    fn operand(&mut self) -> Option<Operand> {
-        Some(match self.next()? {
-            Token::Text(text) => Operand::Text(text),
-            Token::Word(word) => match word.to_lowercase().as_str() {
+    fn parse_operand(&mut self) -> Option<Operand> {
+        Some(match self.next_token()? {
+            ConditionToken::Text(text) => Operand::Text(text),
+            ConditionToken::Word(word) => match word.to_lowercase().as_str() {
                 "true" => Operand::Truth(true),
                 "false" => Operand::Truth(false),
                 "null" | "none" => Operand::Null,
@@ -184,60 +184,60 @@ impl Reader {
                     _ => Operand::Word(word),
                 },
             },
-            Token::Sign(_) => return None,
+            ConditionToken::Sign(_) => return None,
         })
     }
 
-    fn list(&mut self) -> Option<Operand> {
-        let end = match (self.sign("["), self.peek()) {
+    fn parse_list(&mut self) -> Option<Operand> {
+        let end = match (self.take_sign("["), self.peek()) {
             (true, _) => "]",
-            (false, Some(Token::Sign("("))) => {
+            (false, Some(ConditionToken::Sign("("))) => {
                 self.at += 1;
                 ")"
             }
             (false, _) => return None,
         };
         let mut items = Vec::new();
-        while !self.sign(end) {
-            items.push(self.operand()?);
-            if !self.sign(",") && self.peek() != Some(&Token::Sign(end)) {
+        while !self.take_sign(end) {
+            items.push(self.parse_operand()?);
+            if !self.take_sign(",") && self.peek() != Some(&ConditionToken::Sign(end)) {
                 return None;
             }
         }
         Some(Operand::List(items))
     }
 
-    fn peek(&self) -> Option<&Token> {
+    fn peek(&self) -> Option<&ConditionToken> {
         self.tokens.get(self.at)
     }
 
-    fn next(&mut self) -> Option<Token> {
+    fn next_token(&mut self) -> Option<ConditionToken> {
         let token = self.tokens.get(self.at).cloned();
         self.at += 1;
         token
     }
 
-    fn sign(&mut self, sign: &str) -> bool {
-        let is = matches!(self.peek(), Some(Token::Sign(found)) if *found == sign);
+    fn take_sign(&mut self, sign: &str) -> bool {
+        let is = matches!(self.peek(), Some(ConditionToken::Sign(found)) if *found == sign);
         self.at += usize::from(is);
         is
     }
 
-    fn word(&mut self, word: &str) -> bool {
-        self.words(&[word])
+    fn take_word(&mut self, word: &str) -> bool {
+        self.take_words(&[word])
     }
 
     /// Takes these words in a row, whatever their case.
-    fn words(&mut self, words: &[&str]) -> bool {
+    fn take_words(&mut self, words: &[&str]) -> bool {
         let found = words.iter().enumerate().all(|(ahead, word)| {
-            matches!(self.tokens.get(self.at + ahead), Some(Token::Word(found)) if found.eq_ignore_ascii_case(word))
+            matches!(self.tokens.get(self.at + ahead), Some(ConditionToken::Word(found)) if found.eq_ignore_ascii_case(word))
         });
         self.at += if found { words.len() } else { 0 };
         found
     }
 }
 
-fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -> Expression {
+fn single_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -> Expression {
     match parts.len() {
         1 => parts.pop().unwrap_or(Expression::Any(Vec::new())),
         _ => many(parts),
@@ -245,12 +245,12 @@ fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -
 }
 
 /// `attachments[0].name` and `attachments.0.name` alike; none for what is no name.
-pub fn path(text: &str) -> Option<Path> {
+pub fn parse_field_path(text: &str) -> Option<FieldPath> {
     let reserved = ["and", "or", "not", "in", "is", "contains", "true", "false", "null"];
     if reserved.contains(&text.to_lowercase().as_str()) {
         return None;
     }
-    let names: Path = text.replace('[', ".").replace(']', "").split('.').map(str::to_owned).collect();
+    let names: FieldPath = text.replace('[', ".").replace(']', "").split('.').map(str::to_owned).collect();
     let is_name =
         |name: &String| !name.is_empty() && name.chars().all(|sign| sign.is_alphanumeric() || "_-$".contains(sign));
     let begins = names.first()?.starts_with(|sign: char| sign.is_alphabetic() || sign == '_' || sign == '$');

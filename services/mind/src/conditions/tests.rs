@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Verdict, judge};
+use super::{ConditionVerdict, judge};
 
 fn mail() -> Value {
     json!({
@@ -18,7 +18,7 @@ fn mail() -> Value {
     })
 }
 
-fn verdicts(expected: Verdict, conditions: &[&str]) {
+fn verdicts(expected: ConditionVerdict, conditions: &[&str]) {
     for condition in conditions {
         assert_eq!(judge(condition, &mail()), expected, "{condition}");
     }
@@ -27,16 +27,19 @@ fn verdicts(expected: Verdict, conditions: &[&str]) {
 #[test]
 fn the_example_of_seed_000() {
     let condition = "sender contains 'Sarah' AND (subject contains 'budget' OR body contains 'budget')";
-    assert_eq!(judge(condition, &mail()), Verdict::Holds);
-    assert_eq!(judge(condition, &json!({"sender": "Bob", "subject": "budget", "body": ""})), Verdict::DoesNot);
-    assert_eq!(judge(condition, &json!({"sender": "sarah", "subject": "lunch", "body": "Budget?"})), Verdict::Holds);
-    assert_eq!(judge(condition, &json!({})), Verdict::DoesNot);
+    assert_eq!(judge(condition, &mail()), ConditionVerdict::Holds);
+    assert_eq!(judge(condition, &json!({"sender": "Bob", "subject": "budget", "body": ""})), ConditionVerdict::DoesNot);
+    assert_eq!(
+        judge(condition, &json!({"sender": "sarah", "subject": "lunch", "body": "Budget?"})),
+        ConditionVerdict::Holds
+    );
+    assert_eq!(judge(condition, &json!({})), ConditionVerdict::DoesNot);
 }
 
 #[test]
 fn what_holds() {
     verdicts(
-        Verdict::Holds,
+        ConditionVerdict::Holds,
         &[
             "",
             "  ",
@@ -85,7 +88,7 @@ fn what_holds() {
 #[test]
 fn what_does_not() {
     verdicts(
-        Verdict::DoesNot,
+        ConditionVerdict::DoesNot,
         &[
             "sender contains 'Bob'",
             "nothing contains 'x'",
@@ -116,7 +119,7 @@ fn what_a_model_must_judge() {
     let loops = "to.all(a, to.all(b, to.all(c, a != b)))".to_owned();
     let grown = "to.map(a, body + body + body).size() > 3".to_owned();
     verdicts(
-        Verdict::Unclear,
+        ConditionVerdict::Unclear,
         &[
             "the mail is urgent",
             "urgent",
@@ -152,14 +155,14 @@ fn deep_and_large_data_is_bounded() {
     for _ in 0..100 {
         deep = json!([deep]);
     }
-    assert_eq!(judge("deep contains 'x'", &json!({ "deep": deep })), Verdict::Unclear);
+    assert_eq!(judge("deep contains 'x'", &json!({ "deep": deep })), ConditionVerdict::Unclear);
     let many = json!({ "many": vec!["y"; 10_000], "body": "x".repeat(2_000_000) });
-    assert_eq!(judge("many contains 'x'", &many), Verdict::DoesNot);
-    assert_eq!(judge("body matches 'y'", &many), Verdict::Unclear);
-    assert_eq!(judge("body.contains('y') && true", &many), Verdict::Unclear);
-    assert_eq!(judge("many.all(a, a == 'x')", &many), Verdict::Unclear);
-    assert_eq!(judge("many contains 'x'", &json!([1, 2])), Verdict::DoesNot);
-    assert_eq!(judge("a contains 'x'", &Value::Null), Verdict::DoesNot);
+    assert_eq!(judge("many contains 'x'", &many), ConditionVerdict::DoesNot);
+    assert_eq!(judge("body matches 'y'", &many), ConditionVerdict::Unclear);
+    assert_eq!(judge("body.contains('y') && true", &many), ConditionVerdict::Unclear);
+    assert_eq!(judge("many.all(a, a == 'x')", &many), ConditionVerdict::Unclear);
+    assert_eq!(judge("many contains 'x'", &json!([1, 2])), ConditionVerdict::DoesNot);
+    assert_eq!(judge("a contains 'x'", &Value::Null), ConditionVerdict::DoesNot);
 }
 
 #[test]

@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 
 use uuid::Uuid;
 
-use super::{Deliberation, working::TASK_FAILED};
+use super::{Deliberation, background_work::TASK_FAILED};
 use crate::{
     chain::{Chain, StepRun, StepState},
-    state::{Cause, Turn},
-    tasks::What,
+    state::{AgentTurn, TurnCause},
+    tasks::TaskActivation,
 };
 
 /// Chains that run at once, of all users; another one is refused.
@@ -57,7 +57,7 @@ impl Deliberation<'_> {
     /// Returns the reason why this turn may begin no chain, if there is one.
     pub(super) fn no_room_for_a_chain(&self, turn_id: Uuid) -> Option<NoRoom> {
         // What a model begins is bounded by its steps, and by the calls that the message may take.
-        let is_bounded = self.limits.memory_rules == 0 || self.turn(turn_id).and_then(Turn::task).is_some();
+        let is_bounded = self.limits.memory_rules == 0 || self.turn(turn_id).and_then(AgentTurn::fired_task).is_some();
         if is_bounded && self.chains >= BEGUN {
             return Some(NoRoom::of_the_mind(format!("more than {BEGUN} chains were to begin at once")));
         }
@@ -66,22 +66,22 @@ impl Deliberation<'_> {
         if running().count() >= CHAINS {
             return Some(NoRoom::of_the_mind(format!("{CHAINS} chains run already")));
         }
-        if running().map(Chain::size).sum::<usize>() > CHAIN_BYTES {
+        if running().map(Chain::total_bytes).sum::<usize>() > CHAIN_BYTES {
             return Some(NoRoom::of_the_mind("what runs already takes too much room".to_owned()));
         }
-        let task = self.turn(turn_id).and_then(Turn::task)?;
-        self.mind.tasks.get(task).filter(|task| matches!(task.what, What::Time { .. }))?;
-        let runs = others().filter(|turn| turn.task() == Some(task)).count();
+        let task = self.turn(turn_id).and_then(AgentTurn::fired_task)?;
+        self.mind.tasks.get(task).filter(|task| matches!(task.what, TaskActivation::Time { .. }))?;
+        let runs = others().filter(|turn| turn.fired_task() == Some(task)).count();
         (runs >= RUNS).then(|| NoRoom::of_a_task(format!("{runs} earlier runs of it are not over")))
     }
 
     /// A chain does not begin, and whoever wanted it is told.
     pub(super) fn refuse_chain(&mut self, turn_id: Uuid, no_room: &NoRoom) {
         let NoRoom { reason, for_people } = no_room;
-        self.fail(turn_id, "too_many_chains", reason, 1, false);
+        self.record_failure(turn_id, "too_many_chains", reason, 1, false);
         let reason = if self.limits.memory_rules > 0 { for_people } else { reason };
-        if self.turn(turn_id).and_then(Turn::task).is_some() {
-            self.tell_undone(turn_id, reason);
+        if self.turn(turn_id).and_then(AgentTurn::fired_task).is_some() {
+            self.tell_task_undone(turn_id, reason);
             return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);
         }
         let text = format!("I cannot do this now: {reason}. Please cancel something, or try again later.");
@@ -89,7 +89,7 @@ impl Deliberation<'_> {
     }
 
     /// Returns the reason why no human can be asked to consent to this call, if there is one.
-    pub(super) fn no_room_for_consent(&self, arguments: &str) -> Option<String> {
+    pub(super) fn no_room_for_approval(&self, arguments: &str) -> Option<String> {
         if arguments.len() > CONSENT_BYTES {
             let (found, most) = (arguments.len(), CONSENT_BYTES / 1024);
             return Some(format!("its arguments take {found} bytes, and at most {most} KB can be put to a human"));
@@ -116,7 +116,7 @@ impl Deliberation<'_> {
             () => None,
         };
         if let Some((_, turn_id, _, current)) = oldest {
-            self.go_to(
+            self.go_to_thread(
                 turn_id,
                 &current,
                 &ThreadMatch::Continue,
@@ -127,35 +127,35 @@ impl Deliberation<'_> {
     }
 
     /// Returns the reason why a message cannot be dealt with at all, if there is one.
-    pub(super) fn too_busy(&self) -> Option<String> {
+    pub(super) fn busy_reason(&self) -> Option<String> {
         let waiting = self.mind.turns.values().filter(|turn| turn.due.is_none()).count();
         (waiting >= TURNS).then(|| format!("{waiting} things are not finished yet"))
     }
 
     /// A message is answered without being thought about.
-    pub(super) fn turn_away(&mut self, turn_id: Uuid, reason: &str) {
-        self.fail(turn_id, "too_many_turns", reason, 1, false);
-        self.join(turn_id);
+    pub(super) fn decline_message(&mut self, turn_id: Uuid, reason: &str) {
+        self.record_failure(turn_id, "too_many_turns", reason, 1, false);
+        self.join_earlier_messages(turn_id);
         let text = format!("I cannot take this on: {reason}. Please cancel something, or try again later.");
         self.say_failure(turn_id, &text, "too_many_turns");
     }
 
     /// Tells the user that a task could not be done.
-    pub(super) fn tell_undone(&mut self, turn_id: Uuid, reason: &str) {
+    pub(super) fn tell_task_undone(&mut self, turn_id: Uuid, reason: &str) {
         let Some(turn) = self.turn(turn_id).filter(|turn| !turn.user.is_empty()) else { return };
-        let task = turn.task().and_then(|task| self.mind.tasks.get(task));
+        let task = turn.fired_task().and_then(|task| self.mind.tasks.get(task));
         let title = task.map(|task| task.title.as_str()).unwrap_or_default();
         let text = format!("The task “{title}” could not be done: {reason}.");
         let failure = if self.limits.is_of_old_build() { "" } else { TASK_FAILED };
-        self.say_as(turn_id, Say { text, failure: failure.to_owned(), ..Say::default() });
+        self.say_to_user(turn_id, Say { text, failure: failure.to_owned(), ..Say::default() });
     }
 }
 
-impl Turn {
+impl AgentTurn {
     /// The task it carries out.
-    pub(super) fn task(&self) -> Option<Uuid> {
+    pub(super) fn fired_task(&self) -> Option<Uuid> {
         match self.cause {
-            Cause::Task(task) => Some(task),
+            TurnCause::Task(task) => Some(task),
             _ => None,
         }
     }

@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Asked, Deliberation, Failure, Purpose, turn_request};
+use super::{AnswerFailure, AwaitedAnswer, Deliberation, Purpose, turn_request};
 use crate::{
-    answer::{Answer, AskedCall, json_in},
-    chat::Chat,
-    chat_completions::to_wire,
+    chat_client::ChatSettings,
+    chat_completions::to_wire_name,
+    model_answer::{ModelAnswer, ModelToolCall, extract_json},
     prompts,
-    request::{AnswerSchema, Message, ModelRequest, Tool, ToolChoice, defuse, short_id},
+    request::{AnswerSchema, ModelRequest, PromptMessage, Tool, ToolChoice, defuse_markers, short_call_id},
     schema,
-    state::Turn,
+    state::AgentTurn,
     thread::cut_to,
 };
 
@@ -32,12 +32,12 @@ const NONE: &str = "none";
 const REQUIRED: &str = "required";
 
 #[derive(Deserialize)]
-struct Offered {
-    function: Function,
+struct ClientToolSpec {
+    function: ClientFunction,
 }
 
 #[derive(Deserialize)]
-struct Function {
+struct ClientFunction {
     name: String,
     #[serde(default)]
     description: String,
@@ -45,9 +45,9 @@ struct Function {
     parameters: Value,
 }
 
-impl Chat {
+impl ChatSettings {
     /// The client's tools, as a model is offered them; those that may not be called now are left out.
-    fn offered(&self) -> Vec<Tool> {
+    fn offered_tools(&self) -> Vec<Tool> {
         if self.tool_choice == NONE {
             return Vec::new();
         }
@@ -59,9 +59,9 @@ impl Chat {
         if self.tools.is_empty() {
             return Vec::new();
         }
-        let all: Vec<Offered> = serde_json::from_str(&self.tools).unwrap_or_default();
+        let all: Vec<ClientToolSpec> = serde_json::from_str(&self.tools).unwrap_or_default();
         let tools = all.into_iter().take(TOOLS).map(|offered| {
-            let Function { name, description, parameters } = offered.function;
+            let ClientFunction { name, description, parameters } = offered.function;
             let parameters =
                 if parameters.is_object() { parameters } else { json!({ "type": "object", "properties": {} }) };
             Tool {
@@ -88,10 +88,10 @@ impl Chat {
     }
 
     /// Puts the client's wishes into words for the agent; the words stay the same as long as the client sends the same.
-    fn in_words(&self) -> Option<String> {
+    fn wishes_in_words(&self) -> Option<String> {
         let instructions = (!self.instructions.is_empty())
-            .then(|| format!("{}\n{}", prompts::CLIENT_INSTRUCTIONS, defuse(&self.instructions)));
-        let form = match self.schema() {
+            .then(|| format!("{}\n{}", prompts::CLIENT_INSTRUCTIONS, defuse_markers(&self.instructions)));
+        let form = match self.answer_schema() {
             Some(schema) => Some(format!("{} {schema}", prompts::CLIENT_SCHEMA)),
             None => self.wants_json().then(|| prompts::CLIENT_JSON.to_owned()),
         };
@@ -104,16 +104,16 @@ impl Chat {
     }
 
     /// The JSON Schema of the answer.
-    fn schema(&self) -> Option<String> {
+    fn answer_schema(&self) -> Option<String> {
         let format: Value = serde_json::from_str(&self.response_format).ok()?;
         Some(format.get("json_schema")?.get("schema")?.to_string())
     }
 
     /// Returns the JSON object in an answer that must be JSON, or an error that says what is wrong with it.
     fn read_json(&self, text: &str) -> Result<String, String> {
-        let value = json_in(text)?;
+        let value = extract_json(text)?;
         let Value::Object(object) = &value else { return Err("a JSON object is expected".to_owned()) };
-        if let Some(schema) = self.schema() {
+        if let Some(schema) = self.answer_schema() {
             let mistakes = schema::mistakes(&schema, object);
             if !mistakes.is_empty() {
                 return Err(mistakes.join("; "));
@@ -127,21 +127,26 @@ impl Chat {
 
 impl Deliberation<'_> {
     /// A request with what the client of this turn wants: its instructions behind the agent's own, its tools beside the agent's.
-    pub(super) fn with_client(turn: &Turn, may_call: bool, mut request: ModelRequest) -> ModelRequest {
+    pub(super) fn with_client_wishes(turn: &AgentTurn, may_call: bool, mut request: ModelRequest) -> ModelRequest {
         let Some(chat) = &turn.chat else { return request };
-        if let (Some(words), Some(Message::System { text })) = (chat.in_words(), request.messages.first_mut()) {
+        if let (Some(words), Some(PromptMessage::System { text })) =
+            (chat.wishes_in_words(), request.messages.first_mut())
+        {
             *text =
                 [text.as_str(), &words].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
         }
-        if let Some(schema) = chat.schema().filter(|_| !request.analysis) {
-            request =
-                request.answered_as(AnswerSchema { name: "answer".into(), schema: schema.into(), is_strict: false });
+        if let Some(schema) = chat.answer_schema().filter(|_| !request.analysis) {
+            request = request.with_answer_schema(AnswerSchema {
+                name: "answer".into(),
+                schema: schema.into(),
+                is_strict: false,
+            });
         }
         if chat.is_aside || request.analysis {
             return request;
         }
         // They stay in requests that may not call: endpoints want tools beside the calls of the conversation.
-        let offered = chat.offered();
+        let offered = chat.offered_tools();
         if may_call && chat.must_call() && !offered.is_empty() {
             request.tool_choice = match chat.named_tool() {
                 Some(named) => ToolChoice::Named(named.into()),
@@ -149,7 +154,7 @@ impl Deliberation<'_> {
             };
         }
         // Of two tools that the model knows by one name, the client's is meant.
-        let is_other = |tool: &Tool| offered.iter().all(|own| to_wire(&own.name) != to_wire(&tool.name));
+        let is_other = |tool: &Tool| offered.iter().all(|own| to_wire_name(&own.name) != to_wire_name(&tool.name));
         request.tools.retain(is_other);
         request.tools.extend(offered);
         if request.tools.is_empty() && chat.tool_choice == NONE {
@@ -159,47 +164,53 @@ impl Deliberation<'_> {
     }
 
     /// Answers what is no turn of a conversation: by the client's instructions alone, without tools.
-    pub(super) fn answers_aside(&mut self, turn_id: Uuid) -> bool {
+    pub(super) fn answer_aside(&mut self, turn_id: Uuid) -> bool {
         let Some(turn) = self.turn(turn_id).filter(|turn| turn.is_aside()) else { return false };
-        let request = turn_request::about(&self.mind, turn, prompts::ASIDE, &[]);
-        let request = Self::with_client(turn, false, request);
-        self.ask(turn_id, Purpose::Think { step: None }, request);
+        let request = turn_request::thread_question(&self.mind, turn, prompts::ASIDE, &[]);
+        let request = Self::with_client_wishes(turn, false, request);
+        self.ask_model(turn_id, Purpose::Think { step: None }, request);
         true
     }
 
     /// The answer as the client wants it, or what is wrong with it. What cannot be had in as many tries as there are is left as it
     /// is: the client looks for itself.
-    pub(super) fn as_client_wants(&self, asked: &Asked, answer: Answer) -> Result<Answer, Failure> {
+    pub(super) fn fit_answer_to_client(
+        &self,
+        asked: &AwaitedAnswer,
+        answer: ModelAnswer,
+    ) -> Result<ModelAnswer, AnswerFailure> {
         let Some(chat) = self.turn(asked.turn).and_then(|turn| turn.chat.as_ref()) else { return Ok(answer) };
-        let Answer::Say(text) = &answer else { return Ok(answer) };
+        let ModelAnswer::Say(text) = &answer else { return Ok(answer) };
         let is_last = asked.question.attempt >= self.limits.tries || asked.question.request.analysis;
         let offers = |tool: &Tool| asked.question.request.tools.iter().any(|other| other.name == tool.name);
-        let tools = if chat.must_call() { chat.offered() } else { Vec::new() };
+        let tools = if chat.must_call() { chat.offered_tools() } else { Vec::new() };
         if let Some(tool) = tools.iter().find(|tool| offers(tool)).filter(|_| !is_last) {
-            return Err(Failure::malformed(format!("a tool has to be called now, such as {}", tool.name)));
+            return Err(AnswerFailure::malformed_answer(format!("a tool has to be called now, such as {}", tool.name)));
         }
         if !chat.wants_json() || asked.question.request.analysis {
             return Ok(answer);
         }
         match chat.read_json(text) {
-            Ok(json) => Ok(Answer::Say(json)),
+            Ok(json) => Ok(ModelAnswer::Say(json)),
             Err(_) if is_last => Ok(answer),
-            Err(wrong) => Err(Failure::malformed(format!("it is not the JSON that was asked for: {wrong}"))),
+            Err(wrong) => {
+                Err(AnswerFailure::malformed_answer(format!("it is not the JSON that was asked for: {wrong}")))
+            }
         }
     }
 
     /// Hands calls of the client's tools to the client, which ends the turn. Where the agent's own tools are called as well, these
     /// are left: they run first, and the model sees what came of them before it calls the client's again.
-    pub(super) fn hands_over(
+    pub(super) fn hand_calls_to_client(
         &mut self,
         turn_id: Uuid,
         words: &str,
-        calls: &mut Vec<AskedCall>,
+        calls: &mut Vec<ModelToolCall>,
         completion: &Completion,
     ) -> bool {
         let Some(turn) = self.turn(turn_id) else { return false };
         let Some(chat) = &turn.chat else { return false };
-        let names: Vec<Tool> = chat.offered();
+        let names: Vec<Tool> = chat.offered_tools();
         let is_clients = |tool: &str| names.iter().any(|own| *own.name == *tool);
         let single = chat.single_call;
         if calls.iter().any(|call| !is_clients(&call.tool)) {
@@ -211,7 +222,7 @@ impl Deliberation<'_> {
         let mut handed: Vec<CompletionToolCall> = Vec::new();
         for (at, call) in calls.iter().enumerate().take(most) {
             let asked = completion.tool_calls.get(at).cloned().unwrap_or_default();
-            let call_id = self.call_id(turn_id, at, &asked.call_id, &handed);
+            let call_id = self.client_call_id(turn_id, at, &asked.call_id, &handed);
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
             handed.push(CompletionToolCall { call_id, tool, arguments, ..asked });
         }
@@ -224,12 +235,12 @@ impl Deliberation<'_> {
             passed_back: completion.passed_back.clone(),
             ..Say::default()
         };
-        self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
+        self.add_event(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
         true
     }
 
     /// The id of a call: the model's own where it may be one, else nine letters and digits, which every model server accepts.
-    fn call_id(&self, turn_id: Uuid, at: usize, own: &str, before: &[CompletionToolCall]) -> String {
+    fn client_call_id(&self, turn_id: Uuid, at: usize, own: &str, before: &[CompletionToolCall]) -> String {
         let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let is_used = || {
@@ -238,11 +249,11 @@ impl Deliberation<'_> {
         if (1..=CALL_ID_BYTES).contains(&own.len()) && own.bytes().all(is_fit) && !is_used() {
             return own.to_owned();
         }
-        short_id(ids::derived(self.decision_id, &format!("client-call/{at}")))
+        short_call_id(ids::derive(self.decision_id, &format!("client-call/{at}")))
     }
 }
 
-impl Turn {
+impl AgentTurn {
     /// Returns true if the turn belongs to no conversation.
     pub(crate) fn is_aside(&self) -> bool {
         self.chat.as_ref().is_some_and(|chat| chat.is_aside)

@@ -25,7 +25,7 @@ impl Deliberation<'_> {
         let late: Vec<LateRequest> = self.mind.late_at(self.input.sequence).cloned().collect();
         for LateRequest { action, agent, turn, thread_id, correlation, is_canceled, message, .. } in late {
             let failed = AgentFailed { kind: REQUEST_LATE.to_owned(), message, attempt: 1, ..AgentFailed::default() };
-            self.add_to(turn, &thread_id, correlation, Event::Failed(failed));
+            self.add_event_to(turn, &thread_id, correlation, Event::Failed(failed));
             if is_canceled {
                 continue;
             }
@@ -33,12 +33,12 @@ impl Deliberation<'_> {
             let (kind, request_id) = (RequestKind::Cancel.text(), action.to_string());
             let ask = Ask { agent, kind, request_id, user, ..Ask::default() };
             let stop = Event::Action(AgentAction { action: Some(Action::Ask(ask)) });
-            self.add_to(turn, &thread_id, correlation, stop);
+            self.add_event_to(turn, &thread_id, correlation, stop);
         }
     }
 
     /// When a request that is made now is late, as RFC 3339; `seconds` where the call says. Empty for builds before epoch 10.
-    pub(super) fn deadline(&self, seconds: Option<u32>) -> String {
+    pub(super) fn request_deadline(&self, seconds: Option<u32>) -> String {
         if self.limits.memory_rules == 0 {
             return String::new();
         }
@@ -58,7 +58,7 @@ impl Deliberation<'_> {
             let is_request = is_request(&call.tool);
             requests += u32::from(is_request);
             let counts = is_request || self.catalogue.tool(&call.tool).is_some();
-            is_done |= counts && call.result.as_deref().is_some_and(|result| !tells_of_failure(result));
+            is_done |= counts && call.result.as_deref().is_some_and(|result| !reports_failure(result));
         }
         requests > 0 && !is_done
     }
@@ -78,7 +78,7 @@ pub(super) fn is_request(tool: &str) -> bool {
 }
 
 /// Returns true if a result, in the form that a model is told, reports a failure.
-fn tells_of_failure(result: &str) -> bool {
+fn reports_failure(result: &str) -> bool {
     let result: Value = serde_json::from_str(result).unwrap_or_default();
     ["error", "failed", "stopped", "skipped"].into_iter().any(|name| result.get(name).is_some())
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::{offering::Listing, prices::PriceList};
+use crate::{prices::PriceList, tool_offering::ListingLimits};
 
 /// The rules of this build by which memories are written and threads are summed up.
 pub const MEMORY_RULES: u32 = 1;
 
 /// Limits of deciding.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct DecisionLimits {
     /// Answers of the heavy model in one turn when the profile does not say.
     pub max_steps: u32,
     /// Tries of one model call, the first included.
@@ -27,17 +27,17 @@ pub struct Limits {
     /// Tokens that the models of each tier take at once; nothing is summed up for the sake of tiers that are missing.
     pub context_tokens: BTreeMap<String, usize>,
     /// From how many tools on a request lists a few of them.
-    pub listing: Listing,
+    pub listing: ListingLimits,
     /// By which rules memories are written and threads are summed up, as in `DecisionBasis`; 0 for those of older builds.
     pub memory_rules: u32,
-    /// Digest of the [basis](crate::basis) that says all of this, and more.
+    /// Digest of the [basis](crate::build_pin) that says all of this, and more.
     pub basis: String,
 }
 
-impl Limits {
+impl DecisionLimits {
     /// Those of builds before epoch 10 whose logs do not say them.
     pub fn of_old_build() -> Self {
-        Self { outage_tries: 0, listing: Listing::ALL, memory_rules: 0, ..Self::default() }
+        Self { outage_tries: 0, listing: ListingLimits::ALL, memory_rules: 0, ..Self::default() }
     }
 
     /// Returns true if decisions are made as builds before epoch 10 made them, whose logs do not record `outage_tries`:
@@ -47,7 +47,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for DecisionLimits {
     fn default() -> Self {
         Self {
             max_steps: 12,
@@ -58,7 +58,7 @@ impl Default for Limits {
             secret_key: None,
             prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
-            listing: Listing::default(),
+            listing: ListingLimits::default(),
             memory_rules: MEMORY_RULES,
             basis: String::new(),
         }

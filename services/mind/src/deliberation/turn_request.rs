@@ -7,16 +7,16 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    answer_forms,
-    chat::{self, ClientCall},
-    facts,
-    intrinsics::{self, finding, tasks::QUEUE},
-    offering::{Listing, Offering},
+    answer_schemas,
+    chat_client::{self, ClientCall},
+    in_flight_facts,
+    intrinsics::{self, tasks::QUEUE, tool_search},
+    message_content::MessageContent,
     prompts,
-    request::{Catalogue, Conversation, Message, ModelRequest, PLAN, Tool, ToolCall, ToolChoice},
-    state::{AgentState, Turn},
-    thread::{Call, Entry, Thread, cut_to},
-    words::Words,
+    request::{Catalogue, Conversation, ModelRequest, PLAN, PromptMessage, Tool, ToolCall, ToolChoice},
+    state::{AgentState, AgentTurn},
+    thread::{Thread, ThreadCall, ThreadEntry, cut_to},
+    tool_offering::{ListingLimits, ToolOffering},
 };
 
 /// Longest description of a capability that is shown, in bytes.
@@ -29,7 +29,7 @@ const PROMISE_BYTES: usize = 8 * 1024;
 
 /// The manner in which a turn is thought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum TurnMode {
     /// It does what was asked for, and answers.
     Answer,
     /// It answers what can be answered at once, and queues what takes work.
@@ -39,10 +39,10 @@ pub(super) enum Manner {
 }
 
 /// The inputs for the next request of a turn.
-pub(super) struct Thinking<'a> {
+pub(super) struct TurnRequestInputs<'a> {
     pub(super) turn_id: Uuid,
-    pub(super) turn: &'a Turn,
-    pub(super) manner: Manner,
+    pub(super) turn: &'a AgentTurn,
+    pub(super) mode: TurnMode,
     /// True if the turn may go on acting; otherwise it must answer.
     pub(super) may_call: bool,
     /// The prompt to analyse, within a chain.
@@ -52,27 +52,29 @@ pub(super) struct Thinking<'a> {
     /// The recorded time of the input.
     pub(super) now: Timestamp,
     /// From how many tools on a few of them are listed.
-    pub(super) listing: Listing,
-    /// By which rules; see [`Limits`](super::Limits).
+    pub(super) listing: ListingLimits,
+    /// By which rules; see [`DecisionLimits`](super::DecisionLimits).
     pub(super) memory_rules: u32,
 }
 
 /// The request with which a turn goes on. Its system message and its tools are the same through the conversation, as long as the
 /// profile and the catalogue are, and its history only grows: what changes from request to request stands behind all that does not.
-pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue) -> ModelRequest {
-    let Thinking { turn_id, turn, manner, may_call, now, .. } = *thinking;
-    let plans = thinking.plans && manner != Manner::Acknowledge;
-    let offering = Offering::of(state, &turn.thread_id, offered(state, thinking, catalogue), thinking.listing);
-    let at_hand = offering.at_hand();
-    let system = system(state, manner, plans.then_some(at_hand.as_slice()), offering.groups());
-    let mut request = ModelRequest::with(state.thinks_with(Some(turn)), vec![Message::System { text: system }]);
+pub(super) fn think(state: &AgentState, thinking: &TurnRequestInputs<'_>, catalogue: &Catalogue) -> ModelRequest {
+    let TurnRequestInputs { turn_id, turn, mode: manner, may_call, now, .. } = *thinking;
+    let plans = thinking.plans && manner != TurnMode::Acknowledge;
+    let offering =
+        ToolOffering::for_thread(state, &turn.thread_id, callable_tools(state, thinking, catalogue), thinking.listing);
+    let at_hand = offering.listed_tools();
+    let system = system_prompt(state, manner, plans.then_some(at_hand.as_slice()), offering.describe_groups());
+    let mut request =
+        ModelRequest::from_messages(state.thinking_tier(Some(turn)), vec![PromptMessage::System { text: system }]);
     let mut conversation = request.conversation();
     if let Some(thread) = state.threads.get(&turn.thread_id) {
         let cutoff = state.profile.as_ref().map(|profile| profile.cutoff).unwrap_or_default();
-        thread.shown(cutoff, now, turn_id).for_each(|entry| show(entry, turn_id, &mut conversation));
+        thread.shown_entries(cutoff, now, turn_id).for_each(|entry| show_entry(entry, turn_id, &mut conversation));
     }
-    facts(state, thinking).iter().for_each(|fact| conversation.context(fact));
-    conversation.end();
+    facts_of_moment(state, thinking).iter().for_each(|fact| conversation.push_context(fact));
+    conversation.end_with_input();
     request.tools = match plans {
         false => at_hand.into_iter().cloned().collect(),
         // What is in flight is dealt with at once, without a plan; and what a plan may need is found before there is one.
@@ -89,46 +91,53 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
 }
 
 /// Returns the tools that the agent may call, by itself or in plans.
-fn offered<'t>(state: &AgentState, thinking: &Thinking<'_>, catalogue: &'t Catalogue) -> Vec<&'t Tool> {
-    let acknowledges = thinking.manner == Manner::Acknowledge;
+fn callable_tools<'t>(state: &AgentState, thinking: &TurnRequestInputs<'_>, catalogue: &'t Catalogue) -> Vec<&'t Tool> {
+    let acknowledges = thinking.mode == TurnMode::Acknowledge;
     let is_at_hand = |tool: &str| !acknowledges || is_about_work(tool);
     // Whoever works on a task may queue another one; the rest is for those who talk with users.
     let is_of_conduct =
-        |tool: &str| (acknowledges || tool == QUEUE) && state.conduct_offers(tool, thinking.memory_rules);
-    let offered = |tool: &&Tool| is_at_hand(&tool.name) && (state.offers(&tool.name) || is_of_conduct(&tool.name));
+        |tool: &str| (acknowledges || tool == QUEUE) && state.conduct_offers_tool(tool, thinking.memory_rules);
+    let offered = |tool: &&Tool| is_at_hand(&tool.name) && (state.offers_tool(&tool.name) || is_of_conduct(&tool.name));
     let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
     catalogue.tools.iter().chain(intrinsics).filter(offered).collect()
 }
 
 /// Builds the system prompt; `planned` are the tools it can make plans of, and `further` tells of tools that are not
 /// listed.
-fn system(state: &AgentState, manner: Manner, planned: Option<&[&Tool]>, further: Option<String>) -> String {
+fn system_prompt(state: &AgentState, manner: TurnMode, planned: Option<&[&Tool]>, further: Option<String>) -> String {
     let manners = match manner {
-        Manner::Answer => None,
-        Manner::Acknowledge => Some(prompts::ACKNOWLEDGE.to_owned()),
-        Manner::Work => Some(prompts::WORK.to_owned()),
+        TurnMode::Answer => None,
+        TurnMode::Acknowledge => Some(prompts::ACKNOWLEDGE.to_owned()),
+        TurnMode::Work => Some(prompts::WORK.to_owned()),
     };
     let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).filter(|own| !own.is_empty());
-    let said = [planned.map(planner), manners, own, facts::mission(state), facts::members(state), further];
+    let said = [
+        planned.map(planner_prompt),
+        manners,
+        own,
+        in_flight_facts::mission(state),
+        in_flight_facts::members(state),
+        further,
+    ];
     said.into_iter().flatten().chain([prompts::CONTEXT.to_owned()]).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Returns the facts of the moment that a model is told, each as a block after the last words.
-fn facts(state: &AgentState, thinking: &Thinking<'_>) -> Vec<String> {
-    let Thinking { turn_id, turn, manner, may_call, prompt, now, .. } = *thinking;
-    let plans = thinking.plans && manner != Manner::Acknowledge;
+fn facts_of_moment(state: &AgentState, thinking: &TurnRequestInputs<'_>) -> Vec<String> {
+    let TurnRequestInputs { turn_id, turn, mode: manner, may_call, prompt, now, .. } = *thinking;
+    let plans = thinking.plans && manner != TurnMode::Acknowledge;
     let mut told = Vec::new();
-    told.extend(state.threads.get(&turn.thread_id).and_then(|thread| reminder(thread, turn_id)));
+    told.extend(state.threads.get(&turn.thread_id).and_then(|thread| resume_reminder(thread, turn_id)));
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
     // answer that was paid for stays one.
-    if manner != Manner::Work {
-        told.extend(facts::in_progress_for(state, turn, now));
+    if manner != TurnMode::Work {
+        told.extend(in_flight_facts::in_progress_for(state, turn, now));
     }
     told.extend(turn.goal.as_ref().map(|goal| format!("{} {goal}", prompts::GUESSED)));
-    told.extend(facts::environment(turn));
-    told.extend(counsel(state, turn));
-    if manner == Manner::Acknowledge {
-        told.extend(facts::queue(state, &turn.user));
+    told.extend(in_flight_facts::environment(turn));
+    told.extend(submodule_facts(state, turn));
+    if manner == TurnMode::Acknowledge {
+        told.extend(in_flight_facts::queued_tasks(state, &turn.user));
     }
     if let Some(prompt) = prompt {
         told.push(format!("{}{prompt}", prompts::ANALYSE));
@@ -143,58 +152,58 @@ fn facts(state: &AgentState, thinking: &Thinking<'_>) -> Vec<String> {
 }
 
 /// Returns the names of the submodules that may be asked, then the thoughts of those that spoke.
-fn counsel<'s>(state: &'s AgentState, turn: &'s Turn) -> impl Iterator<Item = String> {
-    let names: Vec<&str> = state.voices().map(|voice| voice.name.as_str()).collect();
+fn submodule_facts<'s>(state: &'s AgentState, turn: &'s AgentTurn) -> impl Iterator<Item = String> {
+    let names: Vec<&str> = state.active_submodules().map(|voice| voice.name.as_str()).collect();
     let there_are = (!names.is_empty()).then(|| format!("{} {}", prompts::SUBMODULES, names.join(", ")));
-    let said = turn.counsel(state).map(|said| format!("{} {}: {}", prompts::THINKS, said.module, said.text));
+    let said = turn.submodule_thoughts(state).map(|said| format!("{} {}: {}", prompts::THINKS, said.module, said.text));
     there_are.into_iter().chain(said)
 }
 
 /// The request for what a message is after.
-pub(super) fn goal(state: &AgentState, turn: &Turn) -> ModelRequest {
-    about(state, turn, prompts::GOAL, &[])
+pub(super) fn goal(state: &AgentState, turn: &AgentTurn) -> ModelRequest {
+    thread_question(state, turn, prompts::GOAL, &[])
 }
 
 /// The request for a review of what is about to be said.
-pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelRequest {
+pub(super) fn review(state: &AgentState, turn: &AgentTurn, draft: &str) -> ModelRequest {
     let goal = turn.goal.as_ref().map(|goal| format!("{} {goal}", prompts::GUESSED));
     let told: Vec<String> = goal.into_iter().chain([format!("{} {draft}", prompts::DRAFT)]).collect();
-    about(state, turn, prompts::REFLECT, &told).answered_as(answer_forms::review())
+    thread_question(state, turn, prompts::REFLECT, &told).with_answer_schema(answer_schemas::draft_review())
 }
 
 /// The request for whether words with which a turn is about to end promise work that nothing was queued for. It is shown the end of the
 /// conversation alone.
-pub(super) fn promise(state: &AgentState, turn: &Turn, words: &str) -> ModelRequest {
+pub(super) fn promise(state: &AgentState, turn: &AgentTurn, words: &str) -> ModelRequest {
     let system = format!("{}\n\n{}", prompts::PROMISE, prompts::CONTEXT);
-    let mut request = ModelRequest::with("fast", vec![Message::System { text: system }]);
+    let mut request = ModelRequest::from_messages("fast", vec![PromptMessage::System { text: system }]);
     let mut conversation = request.conversation();
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        let mut newest: Vec<&Entry> = thread.entries().rev().take(PROMISE_ENTRIES).collect();
+        let mut newest: Vec<&ThreadEntry> = thread.entries().rev().take(PROMISE_ENTRIES).collect();
         newest.reverse();
-        newest.into_iter().for_each(|entry| tell(entry, &mut conversation));
+        newest.into_iter().for_each(|entry| tell_entry(entry, &mut conversation));
     }
-    facts::queue(state, &turn.user).iter().for_each(|fact| conversation.context(fact));
-    conversation.context(&format!("{} {}", prompts::DRAFT, cut_to(words, PROMISE_BYTES)));
-    conversation.end();
-    request.answered_as(answer_forms::promise())
+    in_flight_facts::queued_tasks(state, &turn.user).iter().for_each(|fact| conversation.push_context(fact));
+    conversation.push_context(&format!("{} {}", prompts::DRAFT, cut_to(words, PROMISE_BYTES)));
+    conversation.end_with_input();
+    request.with_answer_schema(answer_schemas::promise())
 }
 
 /// A question about a turn's thread, which offers no tools: calls in it are told in words, as endpoints want tools beside calls.
-pub(super) fn about(state: &AgentState, turn: &Turn, question: &str, told: &[String]) -> ModelRequest {
+pub(super) fn thread_question(state: &AgentState, turn: &AgentTurn, question: &str, told: &[String]) -> ModelRequest {
     let system = format!("{question}\n\n{}", prompts::CONTEXT);
-    let mut request = ModelRequest::with("fast", vec![Message::System { text: system }]);
+    let mut request = ModelRequest::from_messages("fast", vec![PromptMessage::System { text: system }]);
     let mut conversation = request.conversation();
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries().for_each(|entry| tell(entry, &mut conversation));
+        thread.entries().for_each(|entry| tell_entry(entry, &mut conversation));
     }
-    told.iter().for_each(|fact| conversation.context(fact));
-    conversation.end();
+    told.iter().for_each(|fact| conversation.push_context(fact));
+    conversation.end_with_input();
     request
 }
 
 /// Builds the prompt of an agent that plans, with the names and descriptions of its tools: schemas are for the models
 /// that compile its plans.
-fn planner(tools: &[&Tool]) -> String {
+fn planner_prompt(tools: &[&Tool]) -> String {
     let lines = tools.iter().map(|tool| format!("- {}: {}", tool.name, cut_to(&tool.description, CAPABILITY_BYTES)));
     format!("{}\n{}", prompts::THINK, lines.collect::<Vec<_>>().join("\n"))
 }
@@ -208,7 +217,7 @@ fn is_about_work(tool: &str) -> bool {
 }
 
 fn is_called_by_planners(tool: &str) -> bool {
-    is_about_actions(tool) || tool == finding::FIND
+    is_about_actions(tool) || tool == tool_search::FIND
 }
 
 fn is_about_actions(tool: &str) -> bool {
@@ -235,12 +244,12 @@ fn plan_tool() -> Tool {
 }
 
 /// Shows an entry. What the model server wants back with its calls is for the turn in which they were made, and no later one.
-fn show(entry: &Entry, turn_id: Uuid, conversation: &mut Conversation<'_>) {
+fn show_entry(entry: &ThreadEntry, turn_id: Uuid, conversation: &mut Conversation<'_>) {
     match entry {
-        Entry::User { words: Words { text, parts }, .. } => conversation.user(text, parts),
-        Entry::Notice { text, .. } => conversation.context(text),
-        Entry::Said { text, .. } => conversation.answer(text),
-        Entry::Called { turn, text, calls, reasoning_details, passed_back } => {
+        ThreadEntry::User { words: MessageContent { text, parts }, .. } => conversation.push_user(text, parts),
+        ThreadEntry::Notice { text, .. } => conversation.push_context(text),
+        ThreadEntry::Said { text, .. } => conversation.push_answer(text),
+        ThreadEntry::Called { turn, text, calls, reasoning_details, passed_back } => {
             let of_turn = |back: &String| if turn_id == *turn { back.clone() } else { String::new() };
             let made = calls.iter().map(|call| ToolCall {
                 id: call.id(),
@@ -249,45 +258,52 @@ fn show(entry: &Entry, turn_id: Uuid, conversation: &mut Conversation<'_>) {
                 passed_back: of_turn(&call.passed_back),
             });
             let back = (of_turn(reasoning_details), of_turn(passed_back));
-            conversation.calls(text, made.collect(), back, calls.iter().map(result).collect());
+            conversation.push_calls(text, made.collect(), back, calls.iter().map(result_text).collect());
             show_parts(calls, conversation);
         }
-        Entry::Client { text, calls, .. } => show_client_calls(text, calls, conversation),
+        ThreadEntry::Client { text, calls, .. } => show_client_calls(text, calls, conversation),
     }
 }
 
 /// Tells of an entry in words alone.
-fn tell(entry: &Entry, conversation: &mut Conversation<'_>) {
+fn tell_entry(entry: &ThreadEntry, conversation: &mut Conversation<'_>) {
     match entry {
-        Entry::User { words: Words { text, parts }, .. } => conversation.user(text, parts),
-        Entry::Notice { text, .. } => conversation.context(text),
-        Entry::Said { text, .. } => conversation.answer(text),
-        Entry::Called { text, calls, .. } => {
-            conversation.answer(text);
+        ThreadEntry::User { words: MessageContent { text, parts }, .. } => conversation.push_user(text, parts),
+        ThreadEntry::Notice { text, .. } => conversation.push_context(text),
+        ThreadEntry::Said { text, .. } => conversation.push_answer(text),
+        ThreadEntry::Called { text, calls, .. } => {
+            conversation.push_answer(text);
             for call in calls {
-                conversation.answer(&format!("({}({}) came to: {})", call.tool, call.arguments, result(call)));
+                conversation.push_answer(&format!(
+                    "({}({}) came to: {})",
+                    call.tool,
+                    call.arguments,
+                    result_text(call)
+                ));
             }
         }
-        Entry::Client { text, calls, .. } => conversation.answer(&chat::in_words(text, calls)),
+        ThreadEntry::Client { text, calls, .. } => {
+            conversation.push_answer(&chat_client::client_calls_text(text, calls))
+        }
     }
 }
 
 /// Shows the images and audio that came with results, and says with which: endpoints take them of users alone.
-fn show_parts(calls: &[Call], conversation: &mut Conversation<'_>) {
+fn show_parts(calls: &[ThreadCall], conversation: &mut Conversation<'_>) {
     let with = calls.iter().filter(|call| !call.parts.is_empty());
-    let named = |call: &Call| {
-        let parts: Vec<String> = call.parts.iter().map(media::described).collect();
+    let named = |call: &ThreadCall| {
+        let parts: Vec<String> = call.parts.iter().map(media::describe_part).collect();
         format!("{} {}: {}", call.tool, call.id(), parts.join(", "))
     };
     let told: Vec<String> = with.clone().map(named).collect();
     let parts: Vec<Part> = with.flat_map(|call| call.parts.iter().cloned()).collect();
     if !parts.is_empty() {
-        conversation.shown(&told.join("; "), &parts);
+        conversation.push_result_parts(&told.join("; "), &parts);
     }
 }
 
 /// Returns the result of a call. Models want a result after every call: for one that still runs, it says so.
-fn result(call: &Call) -> String {
+fn result_text(call: &ThreadCall) -> String {
     let running = || json!({ "status": "still running", "since": call.since.to_string() }).to_string();
     call.result.clone().unwrap_or_else(running)
 }
@@ -304,22 +320,22 @@ fn show_client_calls(text: &str, calls: &[ClientCall], conversation: &mut Conver
     let results = calls.iter().map(|call| call.result.clone().unwrap_or_else(none)).collect();
     // The turn of the calls goes on with their results, so what the model server wants back with them goes, too.
     let back = calls.first().map(|call| call.answer_back.clone()).unwrap_or_default();
-    conversation.calls(text, made.collect(), (String::new(), back), results);
+    conversation.push_calls(text, made.collect(), (String::new(), back), results);
 }
 
 /// When other turns have spoken since, a model must be told which one goes on.
-fn reminder(thread: &Thread, turn_id: Uuid) -> Option<String> {
+fn resume_reminder(thread: &Thread, turn_id: Uuid) -> Option<String> {
     // What merely happened meanwhile changed no subject.
-    let mere_news = |entry: &&Entry| matches!(entry, Entry::Notice { turn, .. } if *turn != turn_id);
+    let mere_news = |entry: &&ThreadEntry| matches!(entry, ThreadEntry::Notice { turn, .. } if *turn != turn_id);
     if thread.entries().rev().find(|entry| !mere_news(entry))?.turn() == turn_id {
         return None;
     }
     thread.entries().find_map(|entry| {
         Some(match entry {
-            Entry::User { turn, words } if *turn == turn_id => {
+            ThreadEntry::User { turn, words } if *turn == turn_id => {
                 format!("The tools called for this earlier message have ended; answer it now: {}", words.in_words())
             }
-            Entry::Notice { turn, text } if *turn == turn_id => {
+            ThreadEntry::Notice { turn, text } if *turn == turn_id => {
                 format!("Go on from this earlier event now, and say what the user should know of it: {text}")
             }
             _ => return None,

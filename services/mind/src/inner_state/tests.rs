@@ -13,14 +13,14 @@ fn object(value: Value) -> Map<String, Value> {
 fn change(state: &mut AgentState, user: &str, at: usize, item: Value) -> Result<(), String> {
     let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::try_from(at).unwrap());
     let id = Uuid::from_u128(at as u128);
-    let mut writer = Writer::new(&state.inner, user, now, id, None, Provenance::default());
+    let mut writer = InnerStateWriter::new(&state.inner, user, now, id, None, Provenance::default());
     let (changes, mut refused) = writer.apply(&json!([item]), 1).unwrap();
     for change in &changes {
         let change = match change {
-            Change::Write(written) => about::State::Written(written),
-            Change::Delete(deleted) => about::State::Deleted(deleted),
+            AcceptedStateChange::Write(written) => about::State::Written(written),
+            AcceptedStateChange::Delete(deleted) => about::State::Deleted(deleted),
         };
-        state.inner_state_changed(&id.to_string(), change);
+        state.apply_inner_state_change(&id.to_string(), change);
     }
     refused.pop().map_or(Ok(()), Err)
 }
@@ -30,7 +30,7 @@ fn keep(state: &mut AgentState, user: &str, at: usize, key: &str, content: &str)
 }
 
 fn keys(state: &AgentState, user: &str) -> Vec<String> {
-    state.inner.seen_by(user).into_keys().map(str::to_owned).collect()
+    state.inner.visible_to(user).into_keys().map(str::to_owned).collect()
 }
 
 #[test]
@@ -70,7 +70,8 @@ fn what_is_wrong_is_refused_by_its_name() {
         assert!(refused.starts_with(field), "{item}: {refused}");
     }
     assert!(state.inner.is_nothing());
-    let mut writer = Writer::new(&state.inner, "ann", Timestamp::UNIX_EPOCH, Uuid::nil(), None, Provenance::default());
+    let mut writer =
+        InnerStateWriter::new(&state.inner, "ann", Timestamp::UNIX_EPOCH, Uuid::nil(), None, Provenance::default());
     assert!(writer.apply(&json!([{}, {}]), 1).is_err() && writer.apply(&json!("x"), 1).is_err());
 }
 
@@ -96,7 +97,7 @@ fn no_user_fills_it_for_others_and_nothing_is_dropped_for_anybody() {
     let before = state.inner.clone();
     let small: usize = (0..1_000).take_while(|at| keep(&mut state, "eve", *at, &format!("s{at}"), "").is_ok()).count();
     assert!(small > 20 && small <= KEYS_OF_USER, "{small}");
-    assert_eq!(state.inner.of("ann"), before.of("ann"));
+    assert_eq!(state.inner.entries_of("ann"), before.entries_of("ann"));
 }
 
 #[test]
@@ -129,9 +130,9 @@ fn a_prompt_is_shown_what_was_written_last_and_how_much_is_left_out() {
     let mut state = AgentState::default();
     change(&mut state, "ann", 1, json!({ "key": "a", "content": "one\ntwo", "related_keys": ["b"] })).unwrap();
     keep(&mut state, "ann", 2, "b", "three").unwrap();
-    assert_eq!(lines(&state, "ann", 1_000).0, "- b: three\n- a: one two (see b)\n");
-    assert_eq!(lines(&state, "ann", 15).0, "- b: three\n- and 1 more\n");
-    assert_eq!(lines(&state, "bob", 1_000), (String::new(), Provenance::default()));
+    assert_eq!(prompt_lines(&state, "ann", 1_000).0, "- b: three\n- a: one two (see b)\n");
+    assert_eq!(prompt_lines(&state, "ann", 15).0, "- b: three\n- and 1 more\n");
+    assert_eq!(prompt_lines(&state, "bob", 1_000), (String::new(), Provenance::default()));
 }
 
 fn any_change() -> impl Strategy<Value = (String, Value)> {
@@ -157,7 +158,7 @@ proptest! {
         for (at, (user, item)) in changes.into_iter().enumerate() {
             _ = change(&mut state, &user, at, item);
         }
-        let taken = |user: &str| state.inner.of(user).into_iter().flatten().map(bytes).sum::<usize>();
+        let taken = |user: &str| state.inner.entries_of(user).into_iter().flatten().map(entry_bytes).sum::<usize>();
         prop_assert!(taken("") <= BYTES_OF_ALL);
         prop_assert!(["ann", "bob", "eve"].map(taken).iter().sum::<usize>() <= BYTES_OF_USERS);
         let stored = serde_json::to_string(&state).unwrap();
@@ -181,10 +182,10 @@ proptest! {
         }
         let see = |state: &AgentState| format!(
             "{:?} {:?} {:?} {:?}",
-            state.inner.seen_by("ann"),
+            state.inner.visible_to("ann"),
             state.inner.find("ann", "word a b"),
-            state.inner.related("ann", "a"),
-            lines(state, "ann", 1_000),
+            state.inner.related_entries("ann", "a"),
+            prompt_lines(state, "ann", 1_000),
         );
         prop_assert_eq!(see(&all), see(&without));
     }

@@ -4,8 +4,8 @@ use kairo_proto::v1::{ChainEnded, decided_event::Event};
 use kairo_proto::words::ChainOutcome;
 use serde_json::{Map, Value, json};
 
-use super::{Begun, Context, Done, Intrinsic, asks_nobody};
-use crate::{request::Tool, state::Turn};
+use super::{Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart, finish_without_model};
+use crate::{request::Tool, state::AgentTurn};
 
 pub fn all() -> Vec<Intrinsic> {
     let tool = Tool {
@@ -23,12 +23,12 @@ pub fn all() -> Vec<Intrinsic> {
         needs_approval_with: Vec::new(),
         acts_outside: false,
     };
-    vec![Intrinsic { tool, begin: cancel, finish: asks_nobody }]
+    vec![Intrinsic { tool, begin: cancel, finish: finish_without_model }]
 }
 
-fn cancel(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+fn cancel(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let id = params.get("chain_id").and_then(Value::as_str).unwrap_or_default();
-    let is_it = |turn: &Turn| turn.chain.as_ref().is_some_and(|chain| chain.id.to_string() == id);
+    let is_it = |turn: &AgentTurn| turn.chain.as_ref().is_some_and(|chain| chain.id.to_string() == id);
     if is_it(context.turn) {
         return Err(format!("the chain {id:?} is the one that this step is of: answer instead, and it is over"));
     }
@@ -39,7 +39,7 @@ fn cancel(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, S
     }
     let ended =
         ChainEnded { chain_id: id.to_owned(), outcome: ChainOutcome::Canceled.text(), reason: "on request".to_owned() };
-    Ok(Done {
+    Ok(IntrinsicOutcome {
         events: vec![Event::ChainEnded(ended)],
         result: json!({ "chain_id": id, "status": ChainOutcome::Canceled.as_str() }),
     }

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Begun, Context, Intrinsic, tasks::intrinsic, threads::told};
+use super::{Intrinsic, IntrinsicContext, IntrinsicStart, tasks::intrinsic, threads::entry_text};
 use crate::{
-    outside::Provenance,
+    provenance::Provenance,
     thread::{Thread, cut_to},
 };
 
@@ -32,7 +32,7 @@ pub fn all() -> Vec<Intrinsic> {
     vec![intrinsic(QUERY, described, properties, json!([]), query)]
 }
 
-fn query(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+fn query(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let limit = params.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(LIMIT).clamp(1, MOST);
     let since = match params.get("since").and_then(Value::as_str).map(str::trim) {
@@ -42,13 +42,13 @@ fn query(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
     let words = params.get("words").and_then(Value::as_str).unwrap_or_default().to_lowercase();
     let words: Vec<&str> = words.split_whitespace().collect();
     let mut found: Vec<(u64, usize, Value, usize)> = Vec::new();
-    for (id, thread) in context.state.threads.iter().filter(|(id, thread)| is_theirs(context, id, thread)) {
+    for (id, thread) in context.state.threads.iter().filter(|(id, thread)| is_readable(context, id, thread)) {
         let timed = thread
-            .timed()
+            .timed_entries()
             .enumerate()
             .filter(|(_, (at, _))| since.is_none_or(|since| at.is_some_and(|at| at >= since.as_second())));
         let matching = timed.filter_map(|(position, (at, entry))| {
-            let text = told(entry);
+            let text = entry_text(entry);
             let lower = text.to_lowercase();
             words.iter().all(|word| lower.contains(word)).then_some((position, at, text))
         });
@@ -70,14 +70,14 @@ fn query(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
     // Which entry a mark of a thread is of is not known: all of those that are shown have it.
     let shown = |id: &str| entries.iter().any(|entry| entry.get("thread").and_then(Value::as_str) == Some(id));
     let threads = context.state.threads.iter().filter(|(id, _)| shown(id));
-    let outside = threads.fold(Provenance::default(), |marks, (_, thread)| marks.with(&thread.outside));
-    Ok(Begun::Read { result: json!({ "entries": entries }), outside })
+    let outside = threads.fold(Provenance::default(), |marks, (_, thread)| marks.merge(&thread.outside));
+    Ok(IntrinsicStart::Read { result: json!({ "entries": entries }), outside })
 }
 
 /// Returns true if a turn may read the thread: it belongs to the turn's user. Background work sees its own thread only,
 /// so that messages said meanwhile do not affect it.
-fn is_theirs(context: &Context<'_>, id: &str, thread: &Thread) -> bool {
+fn is_readable(context: &IntrinsicContext<'_>, id: &str, thread: &Thread) -> bool {
     let own = id == context.turn.thread_id;
-    let is_work = context.state.is_of_work(context.turn);
+    let is_work = context.state.is_background_turn(context.turn);
     own || !is_work && !thread.work && !context.turn.user.is_empty() && thread.user == context.turn.user
 }

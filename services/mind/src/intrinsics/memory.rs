@@ -1,12 +1,12 @@
 //! `memory.append` and `memory.digest`: writing to memory. Searching it is a tool of tool-runner, where the read model is.
 //!
-//! Whatever is written or shown to a model goes through [`secrets`](crate::secrets) first.
+//! Whatever is written or shown to a model goes through [`crate::secrets`] first.
 
 mod day_end;
 mod digest;
 pub(crate) mod journal;
+pub mod keyword_naming;
 pub mod lessons;
-pub mod naming;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +18,11 @@ use kairo_proto::{v1::SealedSecret, words::MemoryKind};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Context, Intrinsic};
+use super::{Intrinsic, IntrinsicContext};
 use crate::{
-    answer::json_in,
-    secrets::{self, Cleaned, marker},
-    state::{AgentState, Cause},
+    model_answer::extract_json,
+    secrets::{self, RedactedText, marker_for},
+    state::{AgentState, TurnCause},
     tasks::Task,
 };
 
@@ -38,16 +38,16 @@ const KEYWORDS: usize = 32;
 const KEYWORD_BYTES: usize = 64;
 
 pub fn all() -> Vec<Intrinsic> {
-    vec![journal::append(), digest::digest()]
+    vec![journal::intrinsic(), digest::intrinsic()]
 }
 
 /// The day that is being written about: the one that is given, or the agent's own now. At the end of the day, which may
 /// be dealt with after midnight, or ordered before its hour, the one that ends.
-fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, String> {
+fn memory_day(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<Date, String> {
     let zone = context.state.profile.as_ref().and_then(|profile| TimeZone::get(&profile.time_zone).ok());
     let zone = zone.unwrap_or(TimeZone::UTC);
     let today = context.now.to_zoned(zone.clone()).date();
-    match text(params, "day") {
+    match text_param(params, "day") {
         Some(given) => match given.parse::<Date>() {
             Ok(day) if day <= today && today.year() - day.year() <= 1_000 => Ok(day),
             Ok(_) => Err(format!("day: expected one that is not in the future, found {given}")),
@@ -57,21 +57,21 @@ fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, Strin
             let at = context.state.profile.as_ref().and_then(|profile| profile.day_ends_at.parse().ok());
             let at = at.filter(|_| context.memory_rules > 0);
             let end = at.map_or(context.now, |at| day_end::nearest(context.now, at, &zone));
-            day_end::name(end, &zone)
+            day_end::date_of(end, &zone)
         }
         None => Ok(today),
     }
 }
 
 /// Returns true if the cause is the task that ends the agent's day.
-fn ends_the_day(state: &AgentState, cause: &Cause) -> bool {
-    let Cause::Task(task) = cause else { return false };
+fn ends_the_day(state: &AgentState, cause: &TurnCause) -> bool {
+    let TurnCause::Task(task) = cause else { return false };
     state.tasks.open.get(task).is_some_and(Task::is_of_system)
 }
 
 /// The memories that a model lists, `most` of them: as a list, or as one within an object.
-fn listed(answer: &str, most: usize) -> Result<Vec<Value>, String> {
-    let items = match json_in(answer)? {
+fn read_memory_list(answer: &str, most: usize) -> Result<Vec<Value>, String> {
+    let items = match extract_json(answer)? {
         Value::Array(items) => items,
         Value::Object(mut object) => match object.remove("memories") {
             Some(Value::Array(items)) => items,
@@ -86,7 +86,7 @@ fn listed(answer: &str, most: usize) -> Result<Vec<Value>, String> {
 }
 
 /// The events that a memory says it came from: each once, the first ones.
-fn sources<'s>(events: impl IntoIterator<Item = &'s str>) -> Vec<String> {
+fn distinct_sources<'s>(events: impl IntoIterator<Item = &'s str>) -> Vec<String> {
     let mut sources: Vec<String> = Vec::new();
     for event in events {
         if sources.len() < SOURCES && !sources.iter().any(|known| known == event) {
@@ -97,22 +97,26 @@ fn sources<'s>(events: impl IntoIterator<Item = &'s str>) -> Vec<String> {
 }
 
 /// A parameter that is a text and not blank.
-fn text<'p>(params: &'p Map<String, Value>, name: &str) -> Option<&'p str> {
+fn text_param<'p>(params: &'p Map<String, Value>, name: &str) -> Option<&'p str> {
     params.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// A text as it is remembered: its secrets sealed, or, without a key, lost.
-pub(crate) struct Kept {
+pub(crate) struct SealedText {
     pub(crate) text: String,
     pub(crate) sealed: Vec<SealedSecret>,
 }
 
-impl Kept {
+impl SealedText {
     /// The secrets are those that were taken out of what the text was made from; `id` says what they are sealed for.
-    pub(crate) fn of(secret_key: Option<&sealing::Key>, id: Uuid, content: Cleaned) -> Result<Self, String> {
-        let Cleaned { mut text, secrets } = secrets::take_out_of(content);
+    pub(crate) fn seal(
+        secret_key: Option<&sealing::SealingKey>,
+        id: Uuid,
+        content: RedactedText,
+    ) -> Result<Self, String> {
+        let RedactedText { mut text, secrets } = secrets::redact_further(content);
         let forgotten: Vec<String> =
-            secrets.iter().map(|(name, _)| marker(name)).filter(|marker| !text.contains(marker.as_str())).collect();
+            secrets.iter().map(|(name, _)| marker_for(name)).filter(|marker| !text.contains(marker.as_str())).collect();
         if !forgotten.is_empty() {
             text = format!("{text}\nAlso told: {}", forgotten.join(", "));
         }
@@ -120,10 +124,10 @@ impl Kept {
         for (name, secret) in secrets {
             let Some(key) = secret_key else {
                 let lost = format!("[secret {name} not kept: no key is configured]");
-                text = text.replace(&marker(&name), &lost);
+                text = text.replace(&marker_for(&name), &lost);
                 continue;
             };
-            let bytes = sealing::seal(key, id, &name, &secret).map_err(|error| error.to_string())?;
+            let bytes = sealing::seal_secret(key, id, &name, &secret).map_err(|error| error.to_string())?;
             sealed.push(SealedSecret { name, sealed: bytes });
         }
         Ok(Self { text, sealed })
@@ -131,19 +135,19 @@ impl Kept {
 }
 
 /// Keywords as they are kept: in small letters, each once, none that is or names a secret.
-fn keywords<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<String> {
+fn normalize_keywords<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let words = words.into_iter().map(|word| word.trim().to_lowercase());
     let fits = |word: &String| {
         (1..=KEYWORD_BYTES).contains(&word.len())
             && !word.contains("[secret")
-            && secrets::take_out(word).secrets.is_empty()
+            && secrets::redact(word).secrets.is_empty()
     };
     words.filter(fits).filter(|word| seen.insert(word.clone())).take(KEYWORDS).collect()
 }
 
 /// The texts of a list, or the one text that stands in its place.
-fn texts<'v>(object: &'v Map<String, Value>, field: &str) -> Result<Vec<&'v str>, String> {
+fn text_list<'v>(object: &'v Map<String, Value>, field: &str) -> Result<Vec<&'v str>, String> {
     let wrong = || format!("{field}: expected a list of texts");
     match object.get(field) {
         None | Some(Value::Null) => Ok(Vec::new()),

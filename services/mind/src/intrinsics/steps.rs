@@ -1,11 +1,11 @@
 //! `step.stop` and `step.change`: what a `pre:` hook may do to the step before which it runs.
 //!
 //! They are listed for the models that write hooks; what they do is done where hooks are
-//! ([`firing`](crate::deliberation)). By themselves they have nothing to act on.
+//! ([`task_firing`](crate::deliberation)). By themselves they have nothing to act on.
 
 use serde_json::{Value, json};
 
-use super::{Intrinsic, asks_nobody};
+use super::{Intrinsic, finish_without_model};
 use crate::request::Tool;
 
 pub fn all() -> Vec<Intrinsic> {
@@ -33,7 +33,7 @@ pub fn all() -> Vec<Intrinsic> {
     let intrinsic = |tool| Intrinsic {
         tool,
         begin: |_, _| Err("there is no step that it could change: only a hook with pre: has one".to_owned()),
-        finish: asks_nobody,
+        finish: finish_without_model,
     };
     tools.into_iter().map(intrinsic).collect()
 }

@@ -6,7 +6,7 @@ use kairo_proto::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Begun, Context, Done, Inquiry, Intrinsic, tasks::intrinsic};
+use super::{Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart, SubmoduleQuestion, tasks::intrinsic};
 use crate::{
     request::Tool,
     state::Profile,
@@ -23,7 +23,7 @@ const ROUNDS: u32 = 3;
 const QUESTION_CHARS: usize = 2_000;
 
 /// Returns true if submodules themselves may call a tool: they query the history, and keep the inner state.
-pub fn is_theirs(tool: &str) -> bool {
+pub fn is_callable_by_submodules(tool: &str) -> bool {
     tool == super::history::QUERY || super::inner_state::is_of_inner_state(tool)
 }
 
@@ -71,11 +71,11 @@ pub fn all() -> Vec<Intrinsic> {
     ]
 }
 
-fn add(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
-    let added = read(params, context.memory_rules > 0)?;
-    let voices = context.state.voices().count();
+fn add(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    let added = read_submodule(params, context.memory_rules > 0)?;
+    let voices = context.state.active_submodules().count();
     let most = context.state.profile.as_ref().map_or(MOST, Profile::most_submodules);
-    if context.state.voice(&added.name).is_some() {
+    if context.state.find_submodule(&added.name).is_some() {
         return Err(format!("name: there is a submodule {:?} already; remove it first", added.name));
     }
     if voices >= most as usize {
@@ -83,19 +83,19 @@ fn add(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, Stri
     }
     let (name, result) = (added.name.clone(), json!({ "added": added.name }));
     let event = Event::SubmoduleChanged(SubmoduleChanged { name, submodule: Some(added) });
-    Ok(Done { events: vec![event], result }.into())
+    Ok(IntrinsicOutcome { events: vec![event], result }.into())
 }
 
-fn remove(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
-    let name = text(params, "name");
-    named(context, name)?;
+fn remove(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    let name = text_param(params, "name");
+    require_submodule(context, name)?;
     let event = Event::SubmoduleChanged(SubmoduleChanged { name: name.to_owned(), submodule: None });
-    Ok(Done { events: vec![event], result: json!({ "removed": name }) }.into())
+    Ok(IntrinsicOutcome { events: vec![event], result: json!({ "removed": name }) }.into())
 }
 
-fn ask(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
-    let (name, question) = (text(params, "name"), text(params, "question"));
-    named(context, name)?;
+fn ask(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    let (name, question) = (text_param(params, "name"), text_param(params, "question"));
+    require_submodule(context, name)?;
     if question.is_empty() {
         return Err("question: expected what to ask, in words".to_owned());
     }
@@ -105,13 +105,13 @@ fn ask(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, Stri
         return Err(format!("{ROUNDS} rounds of questions were asked already: decide with what you know"));
     }
     let (module, question) = (name.to_owned(), question.chars().take(QUESTION_CHARS).collect());
-    Ok(Begun::Question(Inquiry { module, question, round }))
+    Ok(IntrinsicStart::Question(SubmoduleQuestion { module, question, round }))
 }
 
 /// The one of this name, or who there is.
-fn named(context: &Context<'_>, name: &str) -> Result<(), String> {
-    let known = || context.state.voices().map(|voice| voice.name.as_str()).collect::<Vec<_>>().join(", ");
-    match context.state.voice(name) {
+fn require_submodule(context: &IntrinsicContext<'_>, name: &str) -> Result<(), String> {
+    let known = || context.state.active_submodules().map(|voice| voice.name.as_str()).collect::<Vec<_>>().join(", ");
+    match context.state.find_submodule(name) {
         Some(_) => Ok(()),
         None => Err(format!("name: there is no submodule {name:?}; there are: {}", known())),
     }
@@ -119,8 +119,8 @@ fn named(context: &Context<'_>, name: &str) -> Result<(), String> {
 
 /// Reads the submodule to add. Orders come without a schema, so it is validated here. `hears_decisions` is the default
 /// for showing it decisions: before epoch 10 it was false.
-fn read(params: &Map<String, Value>, hears_decisions: bool) -> Result<v1::Submodule, String> {
-    let (name, prompt, tier) = (text(params, "name"), text(params, "prompt"), text(params, "tier"));
+fn read_submodule(params: &Map<String, Value>, hears_decisions: bool) -> Result<v1::Submodule, String> {
+    let (name, prompt, tier) = (text_param(params, "name"), text_param(params, "prompt"), text_param(params, "tier"));
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(is_name) {
         return Err(format!("name: expected 1 to {NAME_BYTES} of a-z, 0-9, _ and -"));
@@ -152,6 +152,6 @@ fn read(params: &Map<String, Value>, hears_decisions: bool) -> Result<v1::Submod
     })
 }
 
-fn text<'p>(params: &'p Map<String, Value>, field: &str) -> &'p str {
+fn text_param<'p>(params: &'p Map<String, Value>, field: &str) -> &'p str {
     params.get(field).and_then(Value::as_str).unwrap_or_default().trim()
 }

@@ -5,12 +5,12 @@
 //! * `listing`: what tasks there are
 //! * `changing`: what becomes of them
 
-mod changing;
+mod creation;
 mod listing;
-mod making;
 mod queueing;
 #[cfg(test)]
 mod tests;
+mod transitions;
 
 use jiff::{SignedDuration, Timestamp, civil::Time};
 use kairo_proto::{
@@ -20,13 +20,13 @@ use kairo_proto::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-pub use self::queueing::{TEXT_CHARS, canceled};
-use super::{Begin, Begun, Context, Intrinsic, asks_nobody};
+pub use self::queueing::{TEXT_CHARS, cancel_queued};
+use super::{BeginFn, Intrinsic, IntrinsicContext, IntrinsicStart, finish_without_model};
 use crate::{
     request::Tool,
     schedule::{self, Schedule},
     state::Profile,
-    tasks::{CONDITION_CHARS, Task, What},
+    tasks::{CONDITION_CHARS, Task, TaskActivation},
 };
 
 /// Delay after its due time from which a task counts as late, in seconds.
@@ -40,32 +40,32 @@ pub const TITLE_CHARS: usize = 200;
 
 pub fn all() -> Vec<Intrinsic> {
     vec![
-        intrinsic(SCHEDULE.0, SCHEDULE.1, scheduled(), json!(["action"]), making::schedule),
-        intrinsic(REGISTER.0, REGISTER.1, registered(), json!(["trigger", "action"]), making::register),
-        intrinsic(LIST.0, LIST.1, listed(), json!([]), listing::list),
-        of_task(
+        intrinsic(SCHEDULE.0, SCHEDULE.1, schedule_params(), json!(["action"]), creation::schedule),
+        intrinsic(REGISTER.0, REGISTER.1, register_params(), json!(["trigger", "action"]), creation::register),
+        intrinsic(LIST.0, LIST.1, list_params(), json!([]), listing::list),
+        task_id_intrinsic(
             "task.pause",
             "Pauses a task or hook: it is not due and not triggered until task.resume.",
-            changing::pause,
+            transitions::pause,
         ),
-        of_task(
+        task_id_intrinsic(
             "task.resume",
             "Resumes a paused task or hook. What was missed in between is not made up for.",
-            changing::resume,
+            transitions::resume,
         ),
-        of_task("task.cancel", "Cancels a task or hook for good.", changing::cancel),
-        of_task(
+        task_id_intrinsic("task.cancel", "Cancels a task or hook for good.", transitions::cancel),
+        task_id_intrinsic(
             "task.archive",
             "Puts a task away: an open one ends, one that is over is no longer listed with the others.",
-            changing::archive,
+            transitions::archive,
         ),
-        of_task(
+        task_id_intrinsic(
             "task.run",
             "Runs a task now. A repeated one stays due at its next time, any other is completed by it.",
-            changing::run,
+            transitions::run,
         ),
-        intrinsic(QUEUE, QUEUED, queued(), json!(["text"]), queueing::queue),
-        of_task(FIRST, "Makes a queued task the next one that is worked on.", queueing::first),
+        intrinsic(QUEUE, QUEUED, queue_params(), json!(["text"]), queueing::enqueue),
+        task_id_intrinsic(FIRST, "Makes a queued task the next one that is worked on.", queueing::put_first),
     ]
 }
 
@@ -80,14 +80,18 @@ pub fn is_of_conduct(tool: &str) -> bool {
 }
 
 /// Those that only people order.
-pub fn ordered() -> Vec<Intrinsic> {
+pub fn order_intrinsics() -> Vec<Intrinsic> {
     vec![
-        of_task("task.share", "Lets a hook fire for whatever happens to the agent.", changing::share),
-        of_task("task.unshare", "Lets a hook fire for what concerns its own user only.", changing::unshare),
+        task_id_intrinsic("task.share", "Lets a hook fire for whatever happens to the agent.", transitions::share),
+        task_id_intrinsic(
+            "task.unshare",
+            "Lets a hook fire for what concerns its own user only.",
+            transitions::unshare,
+        ),
     ]
 }
 
-pub fn intrinsic(name: &str, description: &str, properties: Value, required: Value, begin: Begin) -> Intrinsic {
+pub fn intrinsic(name: &str, description: &str, properties: Value, required: Value, begin: BeginFn) -> Intrinsic {
     Intrinsic {
         tool: Tool {
             name: name.into(),
@@ -105,11 +109,11 @@ pub fn intrinsic(name: &str, description: &str, properties: Value, required: Val
             acts_outside: false,
         },
         begin,
-        finish: asks_nobody,
+        finish: finish_without_model,
     }
 }
 
-fn of_task(name: &str, description: &str, begin: Begin) -> Intrinsic {
+fn task_id_intrinsic(name: &str, description: &str, begin: BeginFn) -> Intrinsic {
     let id = json!({ "task_id": { "type": "string", "description": "As task.schedule, task.register or task.list returned it" } });
     intrinsic(name, description, id, json!(["task_id"]), begin)
 }
@@ -129,7 +133,7 @@ const LIST: (&str, &str) = (
 
 const QUEUED: &str = "Queues a task: it is worked on in the background, beside the conversation, as soon as those before it are done, with all tools there are. Returns task_id.";
 
-fn queued() -> Value {
+fn queue_params() -> Value {
     json!({
         "text": {
             "type": "string",
@@ -137,22 +141,22 @@ fn queued() -> Value {
             "maxLength": TEXT_CHARS,
             "description": "What is to be done, with all that whoever does it must know: the conversation is not shown to them",
         },
-        "title": text("For people, at most eight words; default from the text"),
+        "title": text_schema("For people, at most eight words; default from the text"),
     })
 }
 
-fn text(description: &str) -> Value {
+fn text_schema(description: &str) -> Value {
     json!({ "type": "string", "maxLength": 500, "description": description })
 }
 
-fn action() -> Value {
+fn action_schema() -> Value {
     json!({
         "type": ["array", "object", "string"],
         "description": "The steps, in the form of a chain: [{\"event\": \"user.notify\", \"params\": {\"message\": \"Time to go\"}}, [\"in.parallel\", \"this.too\"]]. A single step may stand alone",
     })
 }
 
-fn scheduled() -> Value {
+fn schedule_params() -> Value {
     json!({
         "type": { "enum": TaskTiming::WORDS, "description": "Default: what the other parameters mean" },
         "at": {
@@ -160,40 +164,40 @@ fn scheduled() -> Value {
             "maxLength": 500,
             "description": "When: RFC 3339, \"2026-03-05 17:00\", \"tomorrow 08:00\", \"next friday at noon\", \"17:00\"; a day alone means 09:00. Of a repeated task, the first time or the time of the day",
         },
-        "delay": text("How long from now: \"30m\", \"2 hours\", \"PT30M\""),
-        "interval": text("How long between two times: \"15 minutes\", \"1 day\", \"2 weeks\"; at least 10 seconds"),
-        "every": text("\"day\", \"weekday\", \"weekend\", \"monday\" or \"monday and thursday\", at the time of at"),
-        "cron": text("minute hour day month weekday, such as \"0 8 * * 1-5\"; with seconds in front, six fields"),
-        "rrule": text("RFC 5545, such as \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=8\""),
-        "time_zone": text("IANA name; default the agent's"),
-        "title": text("For people; default from the action"),
-        "action": action(),
+        "delay": text_schema("How long from now: \"30m\", \"2 hours\", \"PT30M\""),
+        "interval": text_schema("How long between two times: \"15 minutes\", \"1 day\", \"2 weeks\"; at least 10 seconds"),
+        "every": text_schema("\"day\", \"weekday\", \"weekend\", \"monday\" or \"monday and thursday\", at the time of at"),
+        "cron": text_schema("minute hour day month weekday, such as \"0 8 * * 1-5\"; with seconds in front, six fields"),
+        "rrule": text_schema("RFC 5545, such as \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=8\""),
+        "time_zone": text_schema("IANA name; default the agent's"),
+        "title": text_schema("For people; default from the action"),
+        "action": action_schema(),
     })
 }
 
-fn registered() -> Value {
+fn register_params() -> Value {
     json!({
-        "trigger": text("\"post:email.received\", \"post:<tool>\", \"pre:<tool>\" or \"post:<source>.<verb>\""),
+        "trigger": text_schema("\"post:email.received\", \"post:<tool>\", \"pre:<tool>\" or \"post:<source>.<verb>\""),
         "condition": {
             "type": "string",
             "maxLength": CONDITION_CHARS,
             "description": "When to run: \"sender contains 'Sarah' AND (subject contains 'budget' OR body contains 'budget')\". Operators: contains, =, !=, <, >, <=, >=, starts with, ends with, matches (a regular expression), in ['a', 'b'], exists; AND, OR, NOT, parentheses; or CEL; or plain words, which a model judges. Empty: always. A mail has sender, to, subject, body and date; a tool call its parameters and its result",
         },
-        "title": text("For people; default from the action"),
-        "action": action(),
+        "title": text_schema("For people; default from the action"),
+        "action": action_schema(),
     })
 }
 
-fn listed() -> Value {
+fn list_params() -> Value {
     json!({
         "filter": {
             "type": "object",
             "properties": {
                 "due": { "type": ["string", "object"], "description": "A day or range in which it is due: \"2026-03-05\", \"this week\", or a result of tools.now or tools.date_calc" },
-                "text": text("In the title or the action"),
+                "text": text_schema("In the title or the action"),
                 "kind": { "enum": TaskKind::WORDS },
                 "source": { "enum": TaskSource::WORDS },
-                "trigger": text("Of hooks, such as email.received"),
+                "trigger": text_schema("Of hooks, such as email.received"),
             },
             "additionalProperties": false,
         },
@@ -203,12 +207,12 @@ fn listed() -> Value {
 }
 
 /// Builds the event for a task whose time came or whose trigger happened. Missed times collapse to one.
-pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &Value) -> v1::TaskFired {
+pub fn task_fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &Value) -> v1::TaskFired {
     let (due, next) = match &task.what {
-        What::Hook { .. } | What::Queue { .. } => (None, None),
-        What::Time { schedule, next } => {
+        TaskActivation::Hook { .. } | TaskActivation::Queue { .. } => (None, None),
+        TaskActivation::Time { schedule, next } => {
             let due = next.map_or(now, |(at, _)| at);
-            (Some(due), schedule.next(now.max(due)))
+            (Some(due), schedule.next_after(now.max(due)))
         }
     };
     v1::TaskFired {
@@ -228,7 +232,11 @@ pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &V
 /// its days end just before midnight, or in UTC.
 pub fn end_of_day(profile: &Profile, now: Timestamp, id: Uuid) -> v1::Task {
     let at: Option<Time> = profile.day_ends_at.parse().ok();
-    let zone = if schedule::ask::time_zone(&profile.time_zone).is_ok() { profile.time_zone.as_str() } else { "UTC" };
+    let zone = if schedule::arguments::parse_time_zone(&profile.time_zone).is_ok() {
+        profile.time_zone.as_str()
+    } else {
+        "UTC"
+    };
     let at = at.unwrap_or(Time::constant(23, 59, 0, 0));
     let schedule = Schedule::DaysAt { at, zone: zone.to_owned() };
     let mut task = v1::Task {
@@ -238,28 +246,28 @@ pub fn end_of_day(profile: &Profile, now: Timestamp, id: Uuid) -> v1::Task {
         r#type: TaskTiming::Repeat.text(),
         action: "[]".to_owned(),
         source: TaskSource::System.text(),
-        next_at: schedule.next(now).map(|next| next.to_string()).unwrap_or_default(),
+        next_at: schedule.next_after(now).map(|next| next.to_string()).unwrap_or_default(),
         occurrence: 1,
         ..v1::Task::default()
     };
-    schedule.write(&mut task);
+    schedule.write_to(&mut task);
     task
 }
 
 /// Returns true if the turn may access the task: either has no user, or both have the same.
-fn is_his(context: &Context<'_>, task: &Task) -> bool {
+fn may_access(context: &IntrinsicContext<'_>, task: &Task) -> bool {
     let user = &context.turn.user;
     task.user == *user || user.is_empty() || task.user.is_empty()
 }
 
 /// The zone of the agent's days and times.
-fn zone_of(context: &Context<'_>) -> String {
+fn zone_of(context: &IntrinsicContext<'_>) -> String {
     context.state.profile.as_ref().map_or_else(|| "UTC".to_owned(), |profile| profile.time_zone.clone())
 }
 
 /// A moment with the offset of the zone, without fractions of a second.
-fn shown(moment: Timestamp, zone: &str) -> String {
-    match schedule::ask::time_zone(zone) {
+fn local_time(moment: Timestamp, zone: &str) -> String {
+    match schedule::arguments::parse_time_zone(zone) {
         Ok(zone) => moment.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
         Err(_) => moment.to_string(),
     }

@@ -8,15 +8,15 @@ use kairo_proto::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    Begun, Context, Done, Intrinsic, of_orders,
-    tasks::{TEXT_CHARS, TITLE_CHARS, canceled, intrinsic},
+    Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart, order_intrinsic,
+    tasks::{TEXT_CHARS, TITLE_CHARS, cancel_queued, intrinsic},
 };
 use crate::{
     late_requests::LONGEST_DEADLINE,
     prompts,
     state::Profile,
     tasks,
-    team::{Status, Team},
+    team::{Team, TeamActivity},
     thread::cut_to,
 };
 
@@ -40,7 +40,7 @@ pub fn all() -> Vec<Intrinsic> {
     let worker = json!({ "type": "string", "description": "One of those that work for you" });
     let task = json!({ "type": "string", "description": "What to do, whole: the worker knows nothing else", "maxLength": TEXT_CHARS });
     let context = json!({ "type": "string", "description": "What helps to do it: what was found, what for, in which form", "maxLength": TEXT_CHARS });
-    let properties = json!({ "worker": worker, "task": task, "context": context, DEADLINE: deadline() });
+    let properties = json!({ "worker": worker, "task": task, "context": context, DEADLINE: deadline_param() });
     let described = "Has one of your workers do a task, and returns what came of it; several calls in one answer are done at once. A worker that is busy does it when its turn comes.";
     vec![
         intrinsic(DELEGATE, described, properties, json!(["worker", "task"]), delegate),
@@ -49,22 +49,22 @@ pub fn all() -> Vec<Intrinsic> {
             "Who of your team is at work on what, and what may still be spent today.",
             json!({}),
             json!([]),
-            status,
+            report_status,
         ),
     ]
 }
 
-pub fn ordered() -> Vec<Intrinsic> {
+pub fn order_intrinsics() -> Vec<Intrinsic> {
     vec![
-        of_orders(START, "Goes to work on the mission.", start),
-        of_orders(PAUSE, "Has the team begin no task.", pause),
-        of_orders(RESUME, "Has the team go on.", resume),
-        of_orders(ARCHIVE, "Ends the team for good.", archive),
+        order_intrinsic(START, "Goes to work on the mission.", start_mission),
+        order_intrinsic(PAUSE, "Has the team begin no task.", pause),
+        order_intrinsic(RESUME, "Has the team go on.", resume),
+        order_intrinsic(ARCHIVE, "Ends the team for good.", archive),
     ]
 }
 
 /// The parameter that says when an answer is late.
-pub fn deadline() -> Value {
+pub fn deadline_param() -> Value {
     json!({
         "type": "integer",
         "minimum": 1,
@@ -83,14 +83,14 @@ pub fn is_of_leads(tool: &str) -> bool {
     matches!(tool, DELEGATE | STATUS)
 }
 
-fn delegate(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+fn delegate(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default().trim();
-    let team = context.state.team_led().ok_or("nobody works for this agent")?;
-    let worker = named(context.agent, team, text("worker"))?;
+    let team = context.state.led_team().ok_or("nobody works for this agent")?;
+    let worker = find_worker(context.agent, team, text("worker"))?;
     if text("task").is_empty() {
         return Err("task: expected what is to be done, in words".to_owned());
     }
-    if !context.state.may_begin() {
+    if !context.state.may_begin_tasks() {
         return Err("the team is paused: nothing is begun until it goes on".to_owned());
     }
     let path = context.state.path_to(context.agent, context.turn, &worker)?;
@@ -98,20 +98,20 @@ fn delegate(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun,
         "" => text("task").to_owned(),
         given => format!("{}\n\n{given}", text("task")),
     };
-    Ok(Begun::Request(Box::new(Ask {
+    Ok(IntrinsicStart::Request(Box::new(Ask {
         agent: worker,
         kind: RequestKind::Work.text(),
         user: context.turn.user.clone(),
         title: text("task").chars().take(TITLE_CHARS).collect(),
         text: given,
         path,
-        outside: context.state.outside_of(context.turn).marks(),
+        outside: context.state.provenance_of(context.turn).marks(),
         ..Ask::default()
     })))
 }
 
 /// The worker of this name, whole or without that of its team.
-fn named(lead: &str, team: &Team, name: &str) -> Result<String, String> {
+fn find_worker(lead: &str, team: &Team, name: &str) -> Result<String, String> {
     let is_it =
         |agent: &str| agent == name || agent.strip_prefix(lead).and_then(|it| it.strip_prefix('-')) == Some(name);
     let found = team.workers.iter().map(|(agent, _)| agent).find(|agent| is_it(agent));
@@ -119,9 +119,9 @@ fn named(lead: &str, team: &Team, name: &str) -> Result<String, String> {
     found.cloned().ok_or_else(|| format!("worker: {name:?} is none of the team; it has {}", known()))
 }
 
-fn status(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
+fn report_status(context: &IntrinsicContext<'_>, _: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let (state, now) = (context.state, context.now);
-    let (Some(profile), Some(team)) = (&state.profile, state.team_led()) else {
+    let (Some(profile), Some(team)) = (&state.profile, state.led_team()) else {
         return Err("nobody works for this agent".to_owned());
     };
     let of_user = |turn| state.turns.get(&turn).is_some_and(|turn| turn.user == context.turn.user);
@@ -140,7 +140,9 @@ fn status(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String
         "workers": team.workers.iter().map(worker).collect::<Vec<_>>(),
         "tokens_spent_today": spent.tokens,
     });
-    let Some(fields) = result.as_object_mut() else { return Ok(Done { events: Vec::new(), result }.into()) };
+    let Some(fields) = result.as_object_mut() else {
+        return Ok(IntrinsicOutcome { events: Vec::new(), result }.into());
+    };
     if let Some(most) = team.tokens_per_day {
         fields.insert("tokens_left_today".to_owned(), json!(most.saturating_sub(spent.tokens)));
     }
@@ -148,23 +150,24 @@ fn status(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String
     if spent.unpriced > 0 {
         fields.insert("money_spent_today".to_owned(), json!("unknown: a model has no price"));
     }
-    Ok(Done { events: Vec::new(), result }.into())
+    Ok(IntrinsicOutcome { events: Vec::new(), result }.into())
 }
 
 /// The first thing that an agent with a mission does.
-fn start(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
-    let profile = led(context)?;
+fn start_mission(context: &IntrinsicContext<'_>, _: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    let profile = owner_profile(context)?;
     let title = "Get to work on your mission".to_owned();
     let text = format!("{title}: {}", profile.mission);
-    let task = v1::Task { title, text, source: TaskSource::System.text(), ..of_mission(context, profile) };
+    let task = v1::Task { title, text, source: TaskSource::System.text(), ..mission_task(context, profile) };
     context.state.tasks.check_room(&task)?;
-    Ok(Done { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result: Value::Null }.into())
+    Ok(IntrinsicOutcome { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result: Value::Null }
+        .into())
 }
 
 /// A queued task of an agent's own.
-fn of_mission(context: &Context<'_>, profile: &Profile) -> v1::Task {
+fn mission_task(context: &IntrinsicContext<'_>, profile: &Profile) -> v1::Task {
     v1::Task {
-        task_id: ids::derived(context.id, "mission").to_string(),
+        task_id: ids::derive(context.id, "mission").to_string(),
         kind: TaskKind::Queued.text(),
         action: "[]".to_owned(),
         user: profile.owner.clone(),
@@ -174,19 +177,19 @@ fn of_mission(context: &Context<'_>, profile: &Profile) -> v1::Task {
 }
 
 /// When the agent asks itself next what to do for its mission; it is the same task, as long as that waits.
-pub fn next_run(context: &Context<'_>, at: jiff::Timestamp) -> Option<Event> {
+pub fn next_run(context: &IntrinsicContext<'_>, at: jiff::Timestamp) -> Option<Event> {
     let profile = context.state.profile.as_ref().filter(|profile| profile.is_lead())?;
     let next_at = at.to_string();
     if let Some(waiting) = context.state.tasks.next_run() {
-        if waiting.status == tasks::Status::Paused {
+        if waiting.status == tasks::TaskPhase::Paused {
             return None;
         }
         // One that failed is tried again when it was to be, unless nothing may be spent until then.
-        if waiting.failed() > 0 && waiting.next().is_some() && !context.state.team.over_budget {
+        if waiting.failed_sessions() > 0 && waiting.next_due().is_some() && !context.state.team.over_budget {
             return None;
         }
         let (task_id, status) = (waiting.id.to_string(), TaskStatus::Pending.text());
-        let occurrence = waiting.times().saturating_add(1);
+        let occurrence = waiting.last_occurrence().saturating_add(1);
         let reason = "the work before it is over".to_owned();
         return Some(Event::TaskChanged(TaskChanged {
             task_id,
@@ -203,39 +206,46 @@ pub fn next_run(context: &Context<'_>, at: jiff::Timestamp) -> Option<Event> {
         next_at,
         occurrence: FIRST_TIME,
         is_next_run: true,
-        ..of_mission(context, profile)
+        ..mission_task(context, profile)
     };
     context.state.tasks.check_room(&task).ok()?;
     Some(Event::TaskScheduled(TaskScheduled { task: Some(task) }))
 }
 
-fn pause(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
-    change(context, Status::Paused, RequestKind::Pause)
+fn pause(context: &IntrinsicContext<'_>, _: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    change_status(context, TeamActivity::Paused, RequestKind::Pause)
 }
 
-fn resume(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
-    change(context, Status::Active, RequestKind::Resume)
+fn resume(context: &IntrinsicContext<'_>, _: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    change_status(context, TeamActivity::Active, RequestKind::Resume)
 }
 
 /// Nothing is left to do: what was queued or is worked on is canceled, and with it what workers were asked for.
-fn archive(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
-    let Begun::Done(mut done) = change(context, Status::Archived, RequestKind::Pause)? else {
+fn archive(context: &IntrinsicContext<'_>, _: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    let IntrinsicStart::Done(mut done) = change_status(context, TeamActivity::Archived, RequestKind::Pause)? else {
         return Err("it asks nobody".to_owned());
     };
-    done.events.extend(context.state.tasks.queue().into_iter().flat_map(|task| canceled(task).events));
+    done.events.extend(context.state.tasks.queue().into_iter().flat_map(|task| cancel_queued(task).events));
     Ok(done.into())
 }
 
-fn change(context: &Context<'_>, status: Status, told: RequestKind) -> Result<Begun, String> {
-    let profile = led(context)?;
+fn change_status(
+    context: &IntrinsicContext<'_>,
+    status: TeamActivity,
+    told: RequestKind,
+) -> Result<IntrinsicStart, String> {
+    let profile = owner_profile(context)?;
     let known = context.state.team.status;
     // What rests only until it may spend again can be told to rest on.
-    let goes_on_by_itself = status == Status::Paused && context.state.team.over_budget && context.memory_rules > 0;
-    if known == Status::Archived || known == status && !goes_on_by_itself {
+    let goes_on_by_itself =
+        status == TeamActivity::Paused && context.state.team.over_budget && context.memory_rules > 0;
+    if known == TeamActivity::Archived || known == status && !goes_on_by_itself {
         return Err(format!("the team is {} already", known.word()));
     }
     let spent = context.state.team.spent_on(profile.day_of(context.now));
-    if let (Status::Active, Some(spent)) = (status, profile.team.as_ref().and_then(|team| team.is_spent(spent))) {
+    if let (TeamActivity::Active, Some(spent)) =
+        (status, profile.team.as_ref().and_then(|team| team.reached_limit(spent)))
+    {
         return Err(match context.memory_rules {
             0 => format!("{spent}: the team goes on tomorrow, or when more may be spent"),
             _ => format!(
@@ -246,12 +256,18 @@ fn change(context: &Context<'_>, status: Status, told: RequestKind) -> Result<Be
         });
     }
     let reason = format!("on request of {}", context.turn.user);
-    let events = changed(profile, status, told, &reason, false);
-    Ok(Done { events, result: Value::Null }.into())
+    let events = status_events(profile, status, told, &reason, false);
+    Ok(IntrinsicOutcome { events, result: Value::Null }.into())
 }
 
 /// Builds the event of the team's new status, and the requests that tell its workers.
-pub fn changed(profile: &Profile, status: Status, told: RequestKind, reason: &str, over_budget: bool) -> Vec<Event> {
+pub fn status_events(
+    profile: &Profile,
+    status: TeamActivity,
+    told: RequestKind,
+    reason: &str,
+    over_budget: bool,
+) -> Vec<Event> {
     let changed = TeamChanged { status: status.word().text(), reason: reason.to_owned(), over_budget, decided: 0 };
     let workers = profile.team.iter().flat_map(|team| &team.workers);
     let told = workers.map(|(agent, _)| {
@@ -263,7 +279,7 @@ pub fn changed(profile: &Profile, status: Status, told: RequestKind, reason: &st
 }
 
 /// The profile of an agent with a mission, whose owner says what becomes of it.
-fn led<'c>(context: &Context<'c>) -> Result<&'c Profile, String> {
+fn owner_profile<'c>(context: &IntrinsicContext<'c>) -> Result<&'c Profile, String> {
     let profile = context.state.profile.as_ref().filter(|profile| profile.is_lead());
     let profile = profile.ok_or("this agent has no mission, and leads no team")?;
     match profile.owner == context.turn.user {
@@ -272,7 +288,7 @@ fn led<'c>(context: &Context<'c>) -> Result<&'c Profile, String> {
     }
 }
 
-impl Status {
+impl TeamActivity {
     pub fn word(self) -> TeamStatus {
         match self {
             Self::Active => TeamStatus::Active,

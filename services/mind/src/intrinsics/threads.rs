@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Begun, Context, Done, Intrinsic, asks_nobody};
+use super::{Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart, finish_without_model};
 use crate::{
-    answer::json_in,
-    answer_forms, chat, prompts,
+    answer_schemas, chat_client,
+    model_answer::extract_json,
+    prompts,
     request::{ModelRequest, Tool},
     state::AgentState,
-    thread::{Entry, Thread, cut_to},
+    thread::{Thread, ThreadEntry, cut_to},
 };
 
 /// Of a thread, so much is shown to be summed up, in bytes: its end.
@@ -43,41 +44,45 @@ pub fn all() -> Vec<Intrinsic> {
         Intrinsic {
             tool: tool("thread.summarize", "Sums a thread up, for people and for finding it again."),
             begin: |context, params| {
-                let thread_id = which(context, params)?;
-                let request = request(context.state, &thread_id).ok_or("there is nothing in it to sum up")?;
-                Ok(Begun::Ask(request))
+                let thread_id = named_thread_id(context, params)?;
+                let request = summary_request(context.state, &thread_id).ok_or("there is nothing in it to sum up")?;
+                Ok(IntrinsicStart::Ask(request))
             },
             finish: |context, params, text| {
-                let thread_id = which(context, params)?;
+                let thread_id = named_thread_id(context, params)?;
                 let (title, summary) = read_summary(text)?;
                 let result = json!({ "thread_id": thread_id, "title": title, "summary": summary });
                 let event = Event::ThreadSummarized(ThreadSummarized { thread_id, title, summary });
-                Ok(Done { events: vec![event], result })
+                Ok(IntrinsicOutcome { events: vec![event], result })
             },
         },
         Intrinsic {
             tool: tool("thread.archive", "Puts a thread away: it is no longer suggested."),
-            begin: |context, params| archive(context, params, true),
-            finish: asks_nobody,
+            begin: |context, params| set_archived(context, params, true),
+            finish: finish_without_model,
         },
         Intrinsic {
             tool: tool("thread.unarchive", "Takes an archived thread out again."),
-            begin: |context, params| archive(context, params, false),
-            finish: asks_nobody,
+            begin: |context, params| set_archived(context, params, false),
+            finish: finish_without_model,
         },
     ]
 }
 
-fn archive(context: &Context<'_>, params: &Map<String, Value>, archived: bool) -> Result<Begun, String> {
-    let thread_id = which(context, params)?;
+fn set_archived(
+    context: &IntrinsicContext<'_>,
+    params: &Map<String, Value>,
+    archived: bool,
+) -> Result<IntrinsicStart, String> {
+    let thread_id = named_thread_id(context, params)?;
     let status = if archived { ThreadStatus::Archived } else { ThreadStatus::Active };
     let result = json!({ "thread_id": thread_id, "status": status.as_str() });
     let event = Event::ThreadArchived(ThreadArchived { thread_id, archived });
-    Ok(Done { events: vec![event], result }.into())
+    Ok(IntrinsicOutcome { events: vec![event], result }.into())
 }
 
 /// The thread that is named, if it is one of the user's own.
-fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, String> {
+fn named_thread_id(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<String, String> {
     let own = context.turn.thread_id.as_str();
     let id = params.get("thread_id").and_then(Value::as_str).filter(|id| !id.is_empty()).unwrap_or(own);
     let user = &context.turn.user;
@@ -86,22 +91,22 @@ fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, S
         thread.is_some_and(|thread| thread.user == *user || user.is_empty())
     };
     // Its id, or what the user calls it.
-    let ids = [id.to_owned(), threads::of(context.agent, user, id)];
+    let ids = [id.to_owned(), threads::id_for_name(context.agent, user, id)];
     ids.into_iter().find(|id| is_his(id)).ok_or_else(|| format!("there is no thread {id:?} of this user"))
 }
 
 /// Builds the model request for the summary of a thread; `None` if the thread is empty.
-pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
-    question(state, thread_id, None).map(asked)
+pub fn summary_request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
+    summary_question(state, thread_id, None).map(request_from_question)
 }
 
 /// Builds the model request for the summary of a thread from the question on it.
-pub fn asked(question: String) -> ModelRequest {
-    ModelRequest::of("fast", prompts::SUMMARIZE, question).answered_as(answer_forms::summary())
+pub fn request_from_question(question: String) -> ModelRequest {
+    ModelRequest::from_prompt("fast", prompts::SUMMARIZE, question).with_answer_schema(answer_schemas::summary())
 }
 
 /// Returns the text of a thread to sum up: up to the end of a turn, if one is named.
-pub fn question(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Option<String> {
+pub fn summary_question(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Option<String> {
     let thread = state.threads.get(thread_id)?;
     let told = transcript_until(thread, SHOWN_BYTES, until);
     if told.is_empty() {
@@ -117,12 +122,12 @@ pub fn question(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Opt
 /// Title and summary from a model's answer; words that are no JSON are a summary.
 pub fn read_summary(text: &str) -> Result<(String, String), String> {
     #[derive(Deserialize)]
-    struct Summed {
+    struct SummaryAnswer {
         #[serde(default)]
         title: String,
         summary: String,
     }
-    let Ok(value) = json_in(text) else {
+    let Ok(value) = extract_json(text) else {
         let text = text.trim();
         let title: String = text.split_whitespace().take(8).collect::<Vec<_>>().join(" ");
         return match text.is_empty() {
@@ -130,7 +135,7 @@ pub fn read_summary(text: &str) -> Result<(String, String), String> {
             false => Ok((cut_to(&title, TITLE_BYTES), cut_to(text, SUMMARY_BYTES))),
         };
     };
-    let Summed { title, summary } =
+    let SummaryAnswer { title, summary } =
         serde_json::from_value(value).map_err(|error| format!("expected a title and a summary: {error}"))?;
     Ok((cut_to(title.trim(), TITLE_BYTES), cut_to(summary.trim(), SUMMARY_BYTES)))
 }
@@ -146,7 +151,7 @@ fn transcript_until(thread: &Thread, bytes: usize, until: Option<Uuid>) -> Strin
     let mut lines: Vec<String> = Vec::new();
     let mut size = 0;
     for entry in thread.entries().rev().skip_while(|entry| until.is_some_and(|turn| entry.turn() != turn)) {
-        let line = cut_to(&told(entry), ENTRY_BYTES);
+        let line = cut_to(&entry_text(entry), ENTRY_BYTES);
         size += line.len() + 1;
         if size > bytes && !lines.is_empty() {
             break;
@@ -158,14 +163,14 @@ fn transcript_until(thread: &Thread, bytes: usize, until: Option<Uuid>) -> Strin
 }
 
 /// Returns the oldest `entries` entries of a thread as plain text, at most `bytes` of each.
-pub fn oldest(thread: &Thread, entries: usize, bytes: usize) -> String {
-    thread.entries().take(entries).map(|entry| cut_to(&told(entry), bytes)).collect::<Vec<_>>().join("\n")
+pub fn oldest_entries(thread: &Thread, entries: usize, bytes: usize) -> String {
+    thread.entries().take(entries).map(|entry| cut_to(&entry_text(entry), bytes)).collect::<Vec<_>>().join("\n")
 }
 
 /// An entry as plain text, with all that is kept of its calls.
-pub fn told_whole(entry: &Entry) -> String {
-    let Entry::Called { text, calls, .. } = entry else { return told(entry) };
-    let call = |call: &crate::thread::Call| {
+pub fn entry_text_whole(entry: &ThreadEntry) -> String {
+    let ThreadEntry::Called { text, calls, .. } = entry else { return entry_text(entry) };
+    let call = |call: &crate::thread::ThreadCall| {
         let result = call.result.as_deref().unwrap_or("still running");
         format!("{} {} -> {result}", call.tool, call.arguments)
     };
@@ -174,14 +179,14 @@ pub fn told_whole(entry: &Entry) -> String {
 }
 
 /// An entry as plain text.
-pub fn told(entry: &Entry) -> String {
+pub fn entry_text(entry: &ThreadEntry) -> String {
     match entry {
-        Entry::User { words, .. } => format!("user: {}", words.in_words()),
-        Entry::Said { text, .. } => format!("agent: {text}"),
-        Entry::Notice { text, .. } => text.clone(),
-        Entry::Client { text, calls, .. } => chat::in_words(text, calls),
-        Entry::Called { text, calls, .. } => {
-            let call = |call: &crate::thread::Call| {
+        ThreadEntry::User { words, .. } => format!("user: {}", words.in_words()),
+        ThreadEntry::Said { text, .. } => format!("agent: {text}"),
+        ThreadEntry::Notice { text, .. } => text.clone(),
+        ThreadEntry::Client { text, calls, .. } => chat_client::client_calls_text(text, calls),
+        ThreadEntry::Called { text, calls, .. } => {
+            let call = |call: &crate::thread::ThreadCall| {
                 let result = call.result.as_deref().unwrap_or("still running");
                 format!("{} {} -> {}", call.tool, cut_to(&call.arguments, 500), cut_to(result, 1_000))
             };

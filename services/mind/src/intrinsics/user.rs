@@ -3,7 +3,7 @@
 use kairo_proto::v1::{AgentAction, Say, agent_action::Action, decided_event::Event};
 use serde_json::{Map, Value, json};
 
-use super::{Begun, Context, Done, Intrinsic, asks_nobody};
+use super::{Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart, finish_without_model};
 use crate::request::Tool;
 
 pub fn all() -> Vec<Intrinsic> {
@@ -22,10 +22,10 @@ pub fn all() -> Vec<Intrinsic> {
         needs_approval_with: Vec::new(),
         acts_outside: false,
     };
-    vec![Intrinsic { tool, begin: notify, finish: asks_nobody }]
+    vec![Intrinsic { tool, begin: notify, finish: finish_without_model }]
 }
 
-fn notify(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+fn notify(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let text = params.get("message").and_then(Value::as_str).ok_or("message: expected a text")?;
     let user = context.turn.user.clone();
     let say = Say {
@@ -36,5 +36,5 @@ fn notify(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, S
         ..Default::default()
     };
     let event = Event::Action(AgentAction { action: Some(Action::Say(say)) });
-    Ok(Done { events: vec![event], result: json!({ "notified": user }) }.into())
+    Ok(IntrinsicOutcome { events: vec![event], result: json!({ "notified": user }) }.into())
 }

@@ -2,21 +2,21 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use crate::{deliberation::Limits, request::Tool, state::AgentState};
+use crate::{deliberation::DecisionLimits, request::Tool, state::AgentState};
 
 /// Changes to the basis of decisions; what is not named stays as recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes {
+pub struct ReplayChanges {
     /// The agent's own prompt.
     pub prompt: Option<String>,
     /// The tools to use instead, for decisions that had a catalogue.
     pub tools: Option<Vec<Tool>>,
-    pub limits: Vec<(Limit, u32)>,
+    pub limits: Vec<(ReplayLimit, u32)>,
 }
 
-/// A limit of deciding that a [basis](crate::basis) says.
+/// A limit of deciding that a [basis](crate::build_pin) says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum ReplayLimit {
     /// Answers of the heavy model in one turn, where the profile does not say.
     MaxSteps,
     /// Tries of one model call, the first included.
@@ -31,7 +31,7 @@ pub enum Limit {
     ListedTools,
 }
 
-impl Limit {
+impl ReplayLimit {
     /// All there are.
     pub const ALL: [Self; 6] =
         [Self::MaxSteps, Self::ModelTries, Self::OutageTries, Self::ParallelTools, Self::ChainSteps, Self::ListedTools];
@@ -48,7 +48,7 @@ impl Limit {
         }
     }
 
-    fn set(self, limits: &mut Limits, value: u32) {
+    fn set(self, limits: &mut DecisionLimits, value: u32) {
         match self {
             Self::MaxSteps => limits.max_steps = value,
             Self::ModelTries => limits.tries = value,
@@ -60,14 +60,14 @@ impl Limit {
     }
 }
 
-impl Changes {
+impl ReplayChanges {
     /// Returns true if nothing is changed.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
     /// Names each change in a word or two, such as `prompt` or `max_steps=5`.
-    pub fn told(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         let named = [(self.prompt.is_some(), "prompt"), (self.tools.is_some(), "catalogue")];
         let named = named.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, name)| name.to_owned());
         named.chain(self.limits.iter().map(|(limit, value)| format!("{}={value}", limit.name()))).collect()
@@ -81,7 +81,7 @@ impl Changes {
     }
 
     /// They still are of the basis that the decision names: that is not what is compared.
-    pub(super) fn limits<'l>(&self, mut limits: Cow<'l, Limits>) -> Cow<'l, Limits> {
+    pub(super) fn change_limits<'l>(&self, mut limits: Cow<'l, DecisionLimits>) -> Cow<'l, DecisionLimits> {
         for (limit, value) in &self.limits {
             limit.set(limits.to_mut(), *value);
         }

@@ -9,15 +9,15 @@ use std::{
 use kairo_proto::v1::{AgentDecision, Completion, RequestDigests};
 use serde::{Deserialize, Serialize};
 
-use super::digesting::Digesting;
+use super::digest_cache::DigestCache;
 use crate::{
-    deliberation::Question,
+    deliberation::ModelQuestion,
     request::{ModelRequest, short_digest},
 };
 
 /// A request that is not the one that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drift {
+pub struct RequestDrift {
     /// Number of the completion that answers it in the decision, counted from 1.
     pub request: usize,
     /// Parts that differ; none if the log does not say.
@@ -43,38 +43,38 @@ impl fmt::Display for RequestPart {
 
 /// A model call of a decision, made again.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReplayedCall {
     pub request: Arc<ModelRequest>,
     /// The answer that the log has of it.
     pub completion: Completion,
     /// In what the request differs from the one that was made then; none where it is the same.
-    pub drift: Option<Drift>,
+    pub drift: Option<RequestDrift>,
 }
 
 /// The completions of a decision, as they answer what is asked again.
-pub(super) struct Recording<'d> {
-    digesting: &'d mut Digesting,
+pub(super) struct RecordedAnswers<'d> {
+    digesting: &'d mut DigestCache,
     /// With their numbers, counted from 1.
     left: VecDeque<(usize, &'d Completion)>,
     /// By the digest of the request, which of those that were asked it is: what is asked twice was paid for once.
     given: BTreeMap<String, usize>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<ReplayedCall>,
     /// For each question in its order, which of those that were asked answers it.
     pub(super) answers: Vec<usize>,
 }
 
-impl<'d> Recording<'d> {
-    pub(super) fn of(decision: &'d AgentDecision, digesting: &'d mut Digesting) -> Self {
+impl<'d> RecordedAnswers<'d> {
+    pub(super) fn from_decision(decision: &'d AgentDecision, digesting: &'d mut DigestCache) -> Self {
         let left = (1..).zip(&decision.completions).collect();
         Self { digesting, left, given: BTreeMap::new(), asked: Vec::new(), answers: Vec::new() }
     }
 
-    pub(super) fn drifted(&self) -> Vec<Drift> {
+    pub(super) fn drifts(&self) -> Vec<RequestDrift> {
         self.asked.iter().filter_map(|asked| asked.drift.clone()).collect()
     }
 
     /// The answer to this very request or, where there is none, the next one that was not given yet.
-    pub(super) fn answer(&mut self, question: &Question) -> Option<Completion> {
+    pub(super) fn next_answer(&mut self, question: &ModelQuestion) -> Option<Completion> {
         let digest = self.digesting.digest(&question.request);
         let at = self.left.iter().position(|(_, completion)| completion.request_digest == digest);
         let (completion, drift) = match at.and_then(|at| self.left.remove(at)) {
@@ -87,41 +87,41 @@ impl<'d> Recording<'d> {
                 None => {
                     let (request, completion) = self.left.pop_front()?;
                     let parts = match &completion.digests {
-                        Some(recorded) => differing(&digests(&question.request), recorded),
+                        Some(recorded) => differing_parts(&part_digests(&question.request), recorded),
                         None => Vec::new(),
                     };
-                    (completion, Some(Drift { request, parts }))
+                    (completion, Some(RequestDrift { request, parts }))
                 }
             },
         };
         self.given.insert(digest, self.asked.len());
         self.answers.push(self.asked.len());
-        self.asked.push(Asked { request: question.request.clone(), completion: completion.clone(), drift });
+        self.asked.push(ReplayedCall { request: question.request.clone(), completion: completion.clone(), drift });
         Some(completion.clone())
     }
 }
 
 /// The digests of a request's parts, but for what was sent.
-pub fn digests(request: &ModelRequest) -> RequestDigests {
-    request.digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()))
+pub fn part_digests(request: &ModelRequest) -> RequestDigests {
+    request.part_digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()))
 }
 
 /// The requests of one making that are not those of another; what only one of them asks is another request as a whole.
-pub(super) fn between(one: &[Asked], other: &[Asked]) -> Vec<Drift> {
-    let asked = |all: &[Asked], at: usize| all.get(at).map(|asked| asked.request.clone());
+pub(super) fn drifts_between(one: &[ReplayedCall], other: &[ReplayedCall]) -> Vec<RequestDrift> {
+    let asked = |all: &[ReplayedCall], at: usize| all.get(at).map(|asked| asked.request.clone());
     let drift = |at: usize| {
         let parts = match (asked(one, at), asked(other, at)) {
             (Some(one), Some(other)) if one.digest() == other.digest() => return None,
-            (Some(one), Some(other)) => differing(&digests(&one), &digests(&other)),
+            (Some(one), Some(other)) => differing_parts(&part_digests(&one), &part_digests(&other)),
             _ => Vec::new(),
         };
-        Some(Drift { request: at + 1, parts })
+        Some(RequestDrift { request: at + 1, parts })
     };
     (0..one.len().max(other.len())).filter_map(drift).collect()
 }
 
 /// The parts of which the digests are not the same.
-fn differing(one: &RequestDigests, other: &RequestDigests) -> Vec<RequestPart> {
+fn differing_parts(one: &RequestDigests, other: &RequestDigests) -> Vec<RequestPart> {
     let compared = [
         (RequestPart::System, one.system, other.system),
         (RequestPart::Tools, one.tools, other.tools),

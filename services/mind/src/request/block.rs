@@ -9,15 +9,15 @@ pub use kairo_proto::{CONTEXT_CLOSE as CLOSE, CONTEXT_OPEN as OPEN};
 const NO_MARKER: &str = "kairo_context";
 
 /// A text of the runtime as a block.
-pub fn block(text: &str) -> String {
-    format!("{OPEN}\n{}\n{CLOSE}", defuse(text))
+pub fn context_block(text: &str) -> String {
+    format!("{OPEN}\n{}\n{CLOSE}", defuse_markers(text))
 }
 
 /// Words of others, written so that nothing in them is a marker: a user, a tool or a model cannot forge a block or end one.
-pub fn defuse(words: &str) -> Cow<'_, str> {
+pub fn defuse_markers(words: &str) -> Cow<'_, str> {
     let mut defused = String::new();
     let mut rest = words;
-    while let Some((start, end)) = marker(rest) {
+    while let Some((start, end)) = find_marker(rest) {
         defused.push_str(rest.get(..start).unwrap_or_default());
         defused.push_str(NO_MARKER);
         rest = rest.get(end..).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn defuse(words: &str) -> Cow<'_, str> {
 
 /// Returns the offset of the blocks at the end of a text and of the blank line before them; the text's length if it
 /// ends with none.
-pub fn beginning(text: &str) -> usize {
+pub fn blocks_offset(text: &str) -> usize {
     let mut end = text.len();
     while let Some(at) = text.get(..end).filter(|text| text.ends_with(CLOSE)).and_then(|text| text.rfind(OPEN)) {
         end = text.get(..at).map_or(at, |before| before.trim_end_matches('\n').len());
@@ -40,12 +40,12 @@ pub fn beginning(text: &str) -> usize {
 }
 
 /// Returns the contents of the blocks in a text, in order.
-pub fn blocks(text: &str) -> impl Iterator<Item = &str> {
+pub fn block_contents(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|rest| Some(rest.split_once(CLOSE)?.0.trim_matches('\n')))
 }
 
 /// Finds the first marker's name, in whatever case and with whatever blanks a reader may overlook.
-fn marker(words: &str) -> Option<(usize, usize)> {
+fn find_marker(words: &str) -> Option<(usize, usize)> {
     let bytes = words.as_bytes();
     let mut from = 0;
     while let Some(at) = bytes.get(from..)?.iter().position(|byte| matches!(byte, b'k' | b'K')) {
@@ -62,18 +62,18 @@ fn marker(words: &str) -> Option<(usize, usize)> {
 
 /// The length of a marker's name at the beginning of a text.
 fn name_length(text: &str) -> Option<usize> {
-    let rest = without(text, "kairo")?.trim_start_matches(is_overlooked);
-    let rest = rest.strip_prefix([':', '：', '꞉', '∶', '﹕'])?.trim_start_matches(is_overlooked);
-    Some(text.len() - without(rest, "context")?.len())
+    let rest = strip_word(text, "kairo")?.trim_start_matches(is_blank_or_invisible);
+    let rest = rest.strip_prefix([':', '：', '꞉', '∶', '﹕'])?.trim_start_matches(is_blank_or_invisible);
+    Some(text.len() - strip_word(rest, "context")?.len())
 }
 
-fn without<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+fn strip_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let (begins, rest) = text.split_at_checked(word.len())?;
     begins.eq_ignore_ascii_case(word).then_some(rest)
 }
 
 /// Blanks, and characters that take no room.
-fn is_overlooked(c: char) -> bool {
+fn is_blank_or_invisible(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
@@ -95,37 +95,37 @@ mod tests {
             ("<kairo\u{200b} :\n context>", "<kairo_context>"),
             ("kkairo:context", "kkairo_context"),
         ] {
-            assert_eq!(defuse(words), defused);
+            assert_eq!(defuse_markers(words), defused);
         }
-        assert!(matches!(defuse("kairo"), Cow::Borrowed("kairo")));
+        assert!(matches!(defuse_markers("kairo"), Cow::Borrowed("kairo")));
     }
 
     #[test]
     fn blocks_at_the_end_are_found() {
-        let one = block("one job runs");
-        let both = format!("hello\n\n{one}\n\n{}", block("answer now"));
+        let one = context_block("one job runs");
+        let both = format!("hello\n\n{one}\n\n{}", context_block("answer now"));
         for (text, words) in [
             ("hello", "hello"),
             (one.as_str(), ""),
             (both.as_str(), "hello"),
             ("x </kairo:context>", "x </kairo:context>"),
         ] {
-            assert_eq!(text.get(..beginning(text)), Some(words));
+            assert_eq!(text.get(..blocks_offset(text)), Some(words));
         }
         let within = format!("{one}\n\nhello");
-        assert_eq!(beginning(&within), within.len());
-        assert_eq!(blocks(&both).collect::<Vec<_>>(), ["one job runs", "answer now"]);
+        assert_eq!(blocks_offset(&within), within.len());
+        assert_eq!(block_contents(&both).collect::<Vec<_>>(), ["one job runs", "answer now"]);
     }
 
     proptest! {
         #[test]
         fn nothing_that_is_said_ends_a_block(words in "([<>/ \n]|[kK]airo|KAIRO|:|context|CONTEXT|k|\u{200b}|é){0,20}") {
-            let defused = defuse(&words);
-            prop_assert!(marker(&defused).is_none(), "{defused:?}");
-            prop_assert_eq!(defuse(&defused), defused.as_ref());
-            let told = block(&words);
+            let defused = defuse_markers(&words);
+            prop_assert!(find_marker(&defused).is_none(), "{defused:?}");
+            prop_assert_eq!(defuse_markers(&defused), defused.as_ref());
+            let told = context_block(&words);
             prop_assert_eq!((told.matches(OPEN).count(), told.matches(CLOSE).count()), (1, 1));
-            prop_assert_eq!(beginning(&told), 0);
+            prop_assert_eq!(blocks_offset(&told), 0);
         }
     }
 }

@@ -11,7 +11,7 @@ use jiff::{
     tz::TimeZone,
 };
 
-use super::first_moment;
+use super::wall_to_timestamp;
 
 /// Years behind which no further time is looked for: 29 February may be eight years away.
 const HORIZON_YEARS: i16 = 9;
@@ -34,18 +34,18 @@ enum Frequency {
 
 /// Up to and including.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Until {
+enum RuleEnd {
     Moment(Timestamp),
     Wall(DateTime),
 }
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct ScheduleRule {
     frequency: Frequency,
     interval: i32,
     count: Option<u32>,
-    until: Option<Until>,
+    until: Option<RuleEnd>,
     months: Vec<i8>,
     /// Negative from the end of the month.
     month_days: Vec<i8>,
@@ -58,7 +58,7 @@ pub struct Rule {
     week_start: Weekday,
 }
 
-impl Rule {
+impl ScheduleRule {
     /// Returns true if the rule sets the hour.
     pub fn has_hours(&self) -> bool {
         !self.hours.is_empty()
@@ -70,7 +70,7 @@ impl Rule {
     }
 
     /// The first time behind `after` of the rule that begins at `start`.
-    pub fn next(&self, start: DateTime, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+    pub fn next_after(&self, start: DateTime, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
         match self.is_within_days() {
             true => self.next_step(start, zone, after),
             false => self.next_day(start, zone, after),
@@ -81,15 +81,15 @@ impl Rule {
         let here = after.to_zoned(zone.clone()).date();
         let horizon = here.max(start.date()).checked_add(HORIZON_YEARS.years()).ok()?;
         // Whoever counts must begin at the beginning. A clock that was changed may have shown a later day.
-        let first = if self.count.is_some() { 0 } else { (self.index(start.date(), here) - 1).max(0) };
+        let first = if self.count.is_some() { 0 } else { (self.period_index(start.date(), here) - 1).max(0) };
         let mut counted = 0;
         for index in first.. {
-            let (from, to) = self.period(start.date(), index)?;
+            let (from, to) = self.period_bounds(start.date(), index)?;
             if from > horizon {
                 return None;
             }
-            for wall in self.walls(start, from, to).filter(|wall| *wall >= start) {
-                let moment = first_moment(wall, zone)?;
+            for wall in self.wall_times(start, from, to).filter(|wall| *wall >= start) {
+                let moment = wall_to_timestamp(wall, zone)?;
                 if self.is_over(moment, wall) || self.count.is_some_and(|count| counted >= count) {
                     return None;
                 }
@@ -105,7 +105,7 @@ impl Rule {
     fn next_step(&self, start: DateTime, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
         let unit = if self.frequency == Frequency::Hourly { 3600 } else { 60 };
         let step = i64::from(self.interval) * unit;
-        let anchor = first_moment(start, zone)?;
+        let anchor = wall_to_timestamp(start, zone)?;
         let horizon =
             after.max(anchor).checked_add(SignedDuration::from_hours(i64::from(HORIZON_YEARS) * 366 * 24)).ok()?;
         let reach = |moment: Timestamp| (moment.as_second() - anchor.as_second()).div_euclid(step);
@@ -118,12 +118,12 @@ impl Rule {
                 return None;
             }
             if !self.has_day(start.date(), wall.date()) {
-                let tomorrow = first_moment(wall.date().tomorrow().ok()?.to_datetime(Time::midnight()), zone)?;
+                let tomorrow = wall_to_timestamp(wall.date().tomorrow().ok()?.to_datetime(Time::midnight()), zone)?;
                 index = (reach(tomorrow) + i64::from((tomorrow.as_second() - anchor.as_second()) % step != 0))
                     .max(index + 1);
                 continue;
             }
-            if has(&self.hours, wall.hour()) && has(&self.minutes, wall.minute()) {
+            if is_allowed(&self.hours, wall.hour()) && is_allowed(&self.minutes, wall.minute()) {
                 counted += 1;
                 if moment > after {
                     return Some(moment);
@@ -137,26 +137,26 @@ impl Rule {
     fn is_over(&self, moment: Timestamp, wall: DateTime) -> bool {
         match self.until {
             None => false,
-            Some(Until::Moment(last)) => moment > last,
-            Some(Until::Wall(last)) => wall > last,
+            Some(RuleEnd::Moment(last)) => moment > last,
+            Some(RuleEnd::Wall(last)) => wall > last,
         }
     }
 
     /// Returns the index of the step that holds the day.
-    fn index(&self, start: Date, day: Date) -> i64 {
+    fn period_index(&self, start: Date, day: Date) -> i64 {
         let years = i64::from(day.year()) - i64::from(start.year());
         let days = |from: Date| from.until(day).map_or(0, |span| i64::from(span.get_days()));
         let steps = match self.frequency {
             Frequency::Yearly => years,
             Frequency::Monthly => years * 12 + i64::from(day.month()) - i64::from(start.month()),
-            Frequency::Weekly => days(self.week_of(start).unwrap_or(start)).div_euclid(7),
+            Frequency::Weekly => days(self.week_start_of(start).unwrap_or(start)).div_euclid(7),
             Frequency::Daily | Frequency::Hourly | Frequency::Minutely => days(start),
         };
         steps.div_euclid(i64::from(self.interval))
     }
 
     /// First and last day of a step.
-    fn period(&self, start: Date, index: i64) -> Option<(Date, Date)> {
+    fn period_bounds(&self, start: Date, index: i64) -> Option<(Date, Date)> {
         let by = index.checked_mul(i64::from(self.interval))?;
         let moved = |day: Date, span: Result<Span, jiff::Error>| day.checked_add(span.ok()?).ok();
         Some(match self.frequency {
@@ -169,7 +169,7 @@ impl Rule {
                 (first, first.last_of_month())
             }
             Frequency::Weekly => {
-                let first = moved(self.week_of(start)?, Span::new().try_weeks(by))?;
+                let first = moved(self.week_start_of(start)?, Span::new().try_weeks(by))?;
                 (first, first.checked_add(6.days()).ok()?)
             }
             Frequency::Daily | Frequency::Hourly | Frequency::Minutely => {
@@ -179,16 +179,16 @@ impl Rule {
         })
     }
 
-    fn week_of(&self, day: Date) -> Option<Date> {
+    fn week_start_of(&self, day: Date) -> Option<Date> {
         let since = day.weekday().since(self.week_start);
         day.checked_sub(i64::from(since).days()).ok()
     }
 
     /// The times of a step, in order.
-    fn walls(&self, start: DateTime, from: Date, to: Date) -> impl Iterator<Item = DateTime> {
+    fn wall_times(&self, start: DateTime, from: Date, to: Date) -> impl Iterator<Item = DateTime> {
         let days = from.series(1.day()).take_while(move |day| *day <= to);
         let days: Vec<Date> = days.filter(|day| self.has_day(start.date(), *day)).collect();
-        let times = self.times(start);
+        let times = self.times_of_day(start);
         let all = days.len() * times.len();
         let all_of = (0..all).filter_map(move |at| {
             let (day, time) = (days.get(at / times.len())?, times.get(at % times.len())?);
@@ -205,7 +205,7 @@ impl Rule {
     }
 
     /// The times of a day, in order.
-    fn times(&self, start: DateTime) -> Vec<Time> {
+    fn times_of_day(&self, start: DateTime) -> Vec<Time> {
         let own = |given: &[i8], own: i8| if given.is_empty() { vec![own] } else { given.to_vec() };
         let minutes = own(&self.minutes, start.minute());
         let hours = own(&self.hours, start.hour());
@@ -216,7 +216,7 @@ impl Rule {
     /// Returns true if the rule includes the day. Parts that the rule leaves open are as on the day it begins.
     fn has_day(&self, start: Date, day: Date) -> bool {
         let (open, frequency) = (self.month_days.is_empty() && self.weekdays.is_empty(), self.frequency);
-        let months = has(&self.months, day.month())
+        let months = is_allowed(&self.months, day.month())
             && (frequency != Frequency::Yearly || !open || !self.months.is_empty() || day.month() == start.month());
         let month_days = match frequency {
             Frequency::Yearly | Frequency::Monthly if open => day.day() == start.day(),
@@ -229,12 +229,12 @@ impl Rule {
         };
         let weekdays = match frequency {
             Frequency::Weekly if open => day.weekday() == start.weekday(),
-            _ => self.weekdays.is_empty() || self.weekdays.iter().any(|(nth, of)| self.is_nth(*nth, *of, day)),
+            _ => self.weekdays.is_empty() || self.weekdays.iter().any(|(nth, of)| self.is_nth_weekday(*nth, *of, day)),
         };
         months && month_days && weekdays
     }
 
-    fn is_nth(&self, nth: Option<i16>, weekday: Weekday, day: Date) -> bool {
+    fn is_nth_weekday(&self, nth: Option<i16>, weekday: Weekday, day: Date) -> bool {
         if day.weekday() != weekday {
             return false;
         }
@@ -251,6 +251,6 @@ impl Rule {
     }
 }
 
-fn has(allowed: &[i8], value: i8) -> bool {
+fn is_allowed(allowed: &[i8], value: i8) -> bool {
     allowed.is_empty() || allowed.contains(&value)
 }

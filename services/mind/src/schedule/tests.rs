@@ -5,7 +5,7 @@ use kairo_proto::v1;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Schedule, ask};
+use super::{Schedule, arguments};
 
 const BERLIN: &str = "Europe/Berlin";
 
@@ -18,7 +18,7 @@ fn now() -> Timestamp {
 }
 
 fn ask(params: Value) -> Result<v1::Task, String> {
-    ask::task(params.as_object().unwrap(), now(), BERLIN)
+    arguments::build_task(params.as_object().unwrap(), now(), BERLIN)
 }
 
 fn wall(moment: Timestamp) -> String {
@@ -29,10 +29,10 @@ fn wall(moment: Timestamp) -> String {
 fn times(params: Value, count: usize) -> (String, Vec<String>) {
     let shown = params.to_string();
     let task = ask(params).unwrap_or_else(|error| panic!("{shown}: {error}"));
-    let schedule = Schedule::of(&task).unwrap();
-    let first = schedule.next(now()).unwrap();
+    let schedule = Schedule::from_task(&task).unwrap();
+    let first = schedule.next_after(now()).unwrap();
     assert_eq!(first.to_string(), task.next_at, "{shown}");
-    let all = std::iter::successors(Some(first), |last| schedule.next(*last));
+    let all = std::iter::successors(Some(first), |last| schedule.next_after(*last));
     (task.r#type, all.take(count).map(wall).collect())
 }
 
@@ -145,7 +145,7 @@ fn the_clock_on_the_wall_is_kept_when_the_clocks_change() {
     let cron = Schedule::Cron { expr: "30 2 * * *".to_owned(), zone: BERLIN.to_owned() };
     for schedule in [daily("2026-03-01T02:30"), days, cron] {
         let from = |start: &str| {
-            let all = std::iter::successors(schedule.next(at(start)), |last| schedule.next(*last));
+            let all = std::iter::successors(schedule.next_after(at(start)), |last| schedule.next_after(*last));
             all.take(3).map(wall).collect::<Vec<_>>().join(", ")
         };
         let spring = "2026-03-28 02:30:00, 2026-03-29 03:00:00, 2026-03-30 02:30:00";
@@ -154,7 +154,7 @@ fn the_clock_on_the_wall_is_kept_when_the_clocks_change() {
         assert_eq!(from("2026-10-23T12:00:00Z"), autumn, "{schedule:?}");
     }
     let noon = daily("2026-03-28T12:00");
-    assert_eq!(noon.next(at("2026-03-28T11:00:00Z")), Some(at("2026-03-29T10:00:00Z")));
+    assert_eq!(noon.next_after(at("2026-03-28T11:00:00Z")), Some(at("2026-03-29T10:00:00Z")));
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn a_task_in_the_log_says_it_again() {
         json!({"rrule": "FREQ=DAILY;COUNT=5", "at": "tomorrow 07:30"}),
     ] {
         let task = ask(params.clone()).unwrap();
-        let schedule = Schedule::of(&task).unwrap();
+        let schedule = Schedule::from_task(&task).unwrap();
         let mut again = v1::Task { r#type: task.r#type.clone(), next_at: task.next_at.clone(), ..Default::default() };
-        schedule.write(&mut again);
-        assert_eq!(Schedule::of(&again), Some(schedule), "{params}");
+        schedule.write_to(&mut again);
+        assert_eq!(Schedule::from_task(&again), Some(schedule), "{params}");
     }
 }
 
@@ -259,7 +259,7 @@ proptest! {
     fn times_only_go_forward(schedule in schedules(), ahead in 0_i64..400 * 86_400, fraction in 0_i64..1_000) {
         let mut last = now() + SignedDuration::from_secs(ahead) + SignedDuration::from_millis(fraction);
         for _ in 0..20 {
-            let next = schedule.next(last);
+            let next = schedule.next_after(last);
             prop_assert!(next.is_some_and(|next| next > last), "{schedule:?} behind {last}: {next:?}");
             last = next.unwrap();
         }
@@ -270,8 +270,8 @@ proptest! {
         let schedule = Schedule::DaysAt { at: jiff::civil::time(hour, minute, 0, 0), zone: zone.clone() };
         let zone = TimeZone::get(&zone).unwrap();
         let from = now() + SignedDuration::from_hours(24 * ahead);
-        let first = schedule.next(from).unwrap();
-        let second = schedule.next(first).unwrap();
+        let first = schedule.next_after(from).unwrap();
+        let second = schedule.next_after(first).unwrap();
         let days = [first, second].map(|moment| moment.to_zoned(zone.clone()).date());
         prop_assert_eq!(days[0].tomorrow().unwrap(), days[1]);
         // At its time, or at the end of a gap that its time lies in.

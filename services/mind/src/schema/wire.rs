@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kairo_events::schema::pointed_at;
+use kairo_events::schema::resolve_ref;
 use serde_json::{Map, Value, json};
 
 use super::SCHEMA_BYTES;
@@ -32,38 +32,38 @@ const NOTE_CHARS: usize = 200;
 const NAME_CHARS: usize = 64;
 
 /// A tool's schema as every endpoint takes it: an object with `properties`. One that cannot be read is an object without any.
-pub fn for_wire(schema: &str) -> Value {
+pub fn to_wire_schema(schema: &str) -> Value {
     let parsed =
         Some(schema).filter(|schema| schema.len() <= SCHEMA_BYTES).and_then(|schema| serde_json::from_str(schema).ok());
     let root: Value = parsed.unwrap_or_default();
-    let mut writer = Writer { root: &root, left: SCHEMAS, looks: LOOKED_AT };
-    let whole = writer.flat(&root, HOPS).unwrap_or_default();
-    Value::Object(writer.object(&whole, LEVELS))
+    let mut writer = WireSchemaWriter { root: &root, left: SCHEMAS, looks: LOOKED_AT };
+    let whole = writer.flatten(&root, HOPS).unwrap_or_default();
+    Value::Object(writer.write_object(&whole, LEVELS))
 }
 
 /// A schema with all that it refers to: the keywords of `allOf` and `$ref` beside its own.
 #[derive(Default)]
-struct Flat<'s> {
+struct FlatSchema<'s> {
     keywords: BTreeMap<&'s str, &'s Value>,
     properties: Vec<(&'s str, &'s Value)>,
     required: BTreeSet<&'s str>,
 }
 
-impl<'s> Flat<'s> {
-    fn list(&self, keyword: &str) -> Option<&'s Vec<Value>> {
+impl<'s> FlatSchema<'s> {
+    fn keyword_list(&self, keyword: &str) -> Option<&'s Vec<Value>> {
         self.keywords.get(keyword)?.as_array()
     }
 
     fn alternatives(&self) -> impl Iterator<Item = &'s Value> {
-        ["anyOf", "oneOf"].into_iter().filter_map(|keyword| self.list(keyword)).flatten()
+        ["anyOf", "oneOf"].into_iter().filter_map(|keyword| self.keyword_list(keyword)).flatten()
     }
 
-    fn is_any_of(&self, keywords: &[&str]) -> bool {
+    fn has_any_of(&self, keywords: &[&str]) -> bool {
         keywords.iter().any(|keyword| self.keywords.contains_key(keyword))
     }
 
     /// The types that it names or, where it names none, the one that its keywords are about.
-    fn types(&self) -> Vec<&'s str> {
+    fn type_names(&self) -> Vec<&'s str> {
         let named: Vec<&str> = match self.keywords.get("type") {
             Some(Value::String(one)) => vec![one.as_str()],
             Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
@@ -76,12 +76,12 @@ impl<'s> Flat<'s> {
         }
         match types.is_empty() {
             false => types,
-            true if !self.properties.is_empty() || self.is_any_of(&["required", "additionalProperties"]) => {
+            true if !self.properties.is_empty() || self.has_any_of(&["required", "additionalProperties"]) => {
                 vec!["object"]
             }
-            true if self.is_any_of(&["items", "prefixItems", "minItems", "maxItems"]) => vec!["array"],
-            true if self.is_any_of(&["pattern", "format", "minLength", "maxLength"]) => vec!["string"],
-            true if self.is_any_of(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) => {
+            true if self.has_any_of(&["items", "prefixItems", "minItems", "maxItems"]) => vec!["array"],
+            true if self.has_any_of(&["pattern", "format", "minLength", "maxLength"]) => vec!["string"],
+            true if self.has_any_of(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) => {
                 vec!["number"]
             }
             true => Vec::new(),
@@ -89,7 +89,7 @@ impl<'s> Flat<'s> {
     }
 }
 
-struct Writer<'s> {
+struct WireSchemaWriter<'s> {
     root: &'s Value,
     /// Schemas that may still be written.
     left: usize,
@@ -97,10 +97,10 @@ struct Writer<'s> {
     looks: usize,
 }
 
-impl<'s> Writer<'s> {
+impl<'s> WireSchemaWriter<'s> {
     /// Takes together what a schema says; none where nothing is allowed.
-    fn flat(&mut self, schema: &'s Value, hops: usize) -> Option<Flat<'s>> {
-        let mut flat = Flat::default();
+    fn flatten(&mut self, schema: &'s Value, hops: usize) -> Option<FlatSchema<'s>> {
+        let mut flat = FlatSchema::default();
         self.looks = self.looks.saturating_sub(1);
         let fields = match schema {
             Value::Bool(false) => return None,
@@ -118,14 +118,14 @@ impl<'s> Writer<'s> {
             }
         }
         let Some(hops) = hops.checked_sub(1) else { return Some(flat) };
-        let referred = fields.get("$ref").and_then(Value::as_str).and_then(|place| pointed_at(self.root, place));
+        let referred = fields.get("$ref").and_then(Value::as_str).and_then(|place| resolve_ref(self.root, place));
         let all = fields.get("allOf").and_then(Value::as_array).into_iter().flatten();
         for part in referred.into_iter().chain(all) {
-            let part = self.flat(part, hops)?;
+            let part = self.flatten(part, hops)?;
             for (keyword, value) in part.keywords {
                 flat.keywords.entry(keyword).or_insert(value);
             }
-            let is_new = |known: &Flat<'_>, name: &str| known.properties.iter().all(|(known, _)| *known != name);
+            let is_new = |known: &FlatSchema<'_>, name: &str| known.properties.iter().all(|(known, _)| *known != name);
             let new = part.properties.into_iter().filter(|(name, _)| is_new(&flat, name)).collect::<Vec<_>>();
             flat.properties.extend(new);
             flat.required.extend(part.required);
@@ -134,24 +134,24 @@ impl<'s> Writer<'s> {
     }
 
     /// A schema as it is written; none where nothing is allowed, or there is no more room.
-    fn schema(&mut self, schema: &'s Value, levels: usize) -> Option<Map<String, Value>> {
+    fn write_schema(&mut self, schema: &'s Value, levels: usize) -> Option<Map<String, Value>> {
         self.left = self.left.checked_sub(1)?;
-        let flat = self.flat(schema, HOPS)?;
+        let flat = self.flatten(schema, HOPS)?;
         let is_choice = flat.properties.is_empty() && flat.alternatives().next().is_some();
         let (written, mut notes) = match is_choice {
-            true => self.choice(&flat, levels),
-            false => match literals(&flat) {
-                Some(literals) => enumeration(&literals),
-                None => self.typed(&flat, levels),
+            true => self.write_choice(&flat, levels),
+            false => match literal_values(&flat) {
+                Some(literals) => write_literals(&literals),
+                None => self.write_typed(&flat, levels),
             },
         };
-        notes.extend(default(&flat));
+        notes.extend(default_note(&flat));
         let said = flat.keywords.get("description").and_then(|said| said.as_str()).unwrap_or_default();
-        Some(described(written, said, &notes))
+        Some(with_description(written, said, &notes))
     }
 
     /// One of several schemas.
-    fn choice(&mut self, flat: &Flat<'s>, levels: usize) -> (Vec<Map<String, Value>>, Vec<String>) {
+    fn write_choice(&mut self, flat: &FlatSchema<'s>, levels: usize) -> (Vec<Map<String, Value>>, Vec<String>) {
         let (mut written, mut is_nullable) = (Vec::new(), false);
         for alternative in flat.alternatives() {
             if alternative.get("type").and_then(Value::as_str) == Some("null") {
@@ -159,55 +159,58 @@ impl<'s> Writer<'s> {
                 continue;
             }
             let Some(deeper) = levels.checked_sub(1) else { break };
-            let Some(alternative) = self.schema(alternative, deeper) else { continue };
-            add(&mut written, alternative);
+            let Some(alternative) = self.write_schema(alternative, deeper) else { continue };
+            add_alternative(&mut written, alternative);
         }
         if written.is_empty() {
-            let (typed, mut notes) = self.typed(flat, levels);
-            notes.extend(is_nullable.then(or_null));
+            let (typed, mut notes) = self.write_typed(flat, levels);
+            notes.extend(is_nullable.then(nullable_note));
             return (typed, notes);
         }
-        (written, is_nullable.then(or_null).into_iter().collect())
+        (written, is_nullable.then(nullable_note).into_iter().collect())
     }
 
     /// By the types that it names.
-    fn typed(&mut self, flat: &Flat<'s>, levels: usize) -> (Vec<Map<String, Value>>, Vec<String>) {
-        let types = flat.types();
-        let mut notes: Vec<String> = (types.contains(&"null") && types.len() > 1).then(or_null).into_iter().collect();
+    fn write_typed(&mut self, flat: &FlatSchema<'s>, levels: usize) -> (Vec<Map<String, Value>>, Vec<String>) {
+        let types = flat.type_names();
+        let mut notes: Vec<String> =
+            (types.contains(&"null") && types.len() > 1).then(nullable_note).into_iter().collect();
         let mut written = Vec::new();
         for kind in types.iter().filter(|kind| **kind != "null") {
             written.push(match *kind {
-                "object" => self.object(flat, levels),
-                "array" => self.array(flat, levels),
+                "object" => self.write_object(flat, levels),
+                "array" => self.write_array(flat, levels),
                 "string" => {
-                    notes.extend(["format", "pattern"].into_iter().filter_map(|keyword| note(flat, keyword)));
-                    of_type("string")
+                    notes.extend(["format", "pattern"].into_iter().filter_map(|keyword| keyword_note(flat, keyword)));
+                    schema_of_type("string")
                 }
-                "boolean" => of_type("boolean"),
+                "boolean" => schema_of_type("boolean"),
                 number => {
                     notes.extend(
-                        ["exclusiveMinimum", "exclusiveMaximum"].into_iter().filter_map(|keyword| note(flat, keyword)),
+                        ["exclusiveMinimum", "exclusiveMaximum"]
+                            .into_iter()
+                            .filter_map(|keyword| keyword_note(flat, keyword)),
                     );
-                    bounded(of_type(number), flat, &["minimum", "maximum"])
+                    with_bounds(schema_of_type(number), flat, &["minimum", "maximum"])
                 }
             });
         }
-        (if written.is_empty() { anything() } else { written }, notes)
+        (if written.is_empty() { schemas_of_any_type() } else { written }, notes)
     }
 
-    fn object(&mut self, flat: &Flat<'s>, levels: usize) -> Map<String, Value> {
-        let mut object = of_type("object");
+    fn write_object(&mut self, flat: &FlatSchema<'s>, levels: usize) -> Map<String, Value> {
+        let mut object = schema_of_type("object");
         let (mut properties, mut required) = (Map::new(), Vec::new());
         // Where one of several forms is to be kept to, the properties of all may stand.
         let mut others = Vec::new();
         for alternative in flat.alternatives() {
-            others.extend(self.flat(alternative, HOPS).map(|form| form.properties).unwrap_or_default());
+            others.extend(self.flatten(alternative, HOPS).map(|form| form.properties).unwrap_or_default());
         }
         for (name, schema) in flat.properties.iter().chain(&others) {
             let is_required = flat.required.contains(name);
-            let is_taken = properties.contains_key(*name) || !(is_required || is_name(name));
+            let is_taken = properties.contains_key(*name) || !(is_required || is_property_name(name));
             let Some(deeper) = levels.checked_sub(1).filter(|_| !is_taken) else { continue };
-            let Some(written) = self.schema(schema, deeper) else { continue };
+            let Some(written) = self.write_schema(schema, deeper) else { continue };
             properties.insert((*name).to_owned(), Value::Object(written));
             if is_required {
                 required.push(json!(name));
@@ -220,7 +223,7 @@ impl<'s> Writer<'s> {
         object
     }
 
-    fn array(&mut self, flat: &Flat<'s>, levels: usize) -> Map<String, Value> {
+    fn write_array(&mut self, flat: &FlatSchema<'s>, levels: usize) -> Map<String, Value> {
         let of = |keyword: &str| match flat.keywords.get(keyword) {
             Some(Value::Array(several)) => several.iter().collect::<Vec<_>>(),
             Some(one @ Value::Object(_)) => vec![*one],
@@ -228,24 +231,24 @@ impl<'s> Writer<'s> {
         };
         let mut items: Vec<Map<String, Value>> = Vec::new();
         for item in of("prefixItems").into_iter().chain(of("items")) {
-            let written = levels.checked_sub(1).and_then(|deeper| self.schema(item, deeper));
-            written.into_iter().for_each(|one| add(&mut items, one));
+            let written = levels.checked_sub(1).and_then(|deeper| self.write_schema(item, deeper));
+            written.into_iter().for_each(|one| add_alternative(&mut items, one));
         }
-        let items = if items.is_empty() { anything() } else { items };
-        let mut array = bounded(of_type("array"), flat, &["minItems", "maxItems"]);
-        array.insert("items".to_owned(), Value::Object(described(items, "", &[])));
+        let items = if items.is_empty() { schemas_of_any_type() } else { items };
+        let mut array = with_bounds(schema_of_type("array"), flat, &["minItems", "maxItems"]);
+        array.insert("items".to_owned(), Value::Object(with_description(items, "", &[])));
         array
     }
 }
 
 /// The only values that a schema allows.
-fn literals<'s>(flat: &Flat<'s>) -> Option<Vec<&'s Value>> {
-    let several = flat.list("enum").map(|values| values.iter().collect());
+fn literal_values<'s>(flat: &FlatSchema<'s>) -> Option<Vec<&'s Value>> {
+    let several = flat.keyword_list("enum").map(|values| values.iter().collect());
     several.or_else(|| flat.keywords.get("const").map(|value| vec![*value]))
 }
 
 /// Words by `enum`; other values by their types, as endpoints take words alone.
-fn enumeration(literals: &[&Value]) -> (Vec<Map<String, Value>>, Vec<String>) {
+fn write_literals(literals: &[&Value]) -> (Vec<Map<String, Value>>, Vec<String>) {
     let mut words: Vec<Value> = Vec::new();
     let (mut types, mut others) = (BTreeSet::new(), Vec::new());
     for literal in literals {
@@ -262,7 +265,7 @@ fn enumeration(literals: &[&Value]) -> (Vec<Map<String, Value>>, Vec<String>) {
     let mut written = Vec::new();
     let is_open = others.iter().any(|other| other == "an empty text");
     if !words.is_empty() || is_open {
-        let mut of_words = of_type("string");
+        let mut of_words = schema_of_type("string");
         match is_open {
             true => others = words.iter().map(Value::to_string).chain(others).collect(),
             false => _ = of_words.insert("enum".to_owned(), Value::Array(words)),
@@ -270,16 +273,16 @@ fn enumeration(literals: &[&Value]) -> (Vec<Map<String, Value>>, Vec<String>) {
         written.push(of_words);
     }
     written.extend(types.into_iter().map(|kind| {
-        let mut typed = of_type(kind);
+        let mut typed = schema_of_type(kind);
         if kind == "object" {
             typed.insert("properties".to_owned(), json!({}));
         } else if kind == "array" {
-            typed.insert("items".to_owned(), Value::Object(described(anything(), "", &[])));
+            typed.insert("items".to_owned(), Value::Object(with_description(schemas_of_any_type(), "", &[])));
         }
         typed
     }));
-    let note = (!others.is_empty()).then(|| cut(&format!("one of {}", others.join(", ")), NOTE_CHARS));
-    (if written.is_empty() { anything() } else { written }, note.into_iter().collect())
+    let note = (!others.is_empty()).then(|| cut_chars(&format!("one of {}", others.join(", ")), NOTE_CHARS));
+    (if written.is_empty() { schemas_of_any_type() } else { written }, note.into_iter().collect())
 }
 
 fn type_of(value: &Value) -> Option<&'static str> {
@@ -295,8 +298,8 @@ fn type_of(value: &Value) -> Option<&'static str> {
 }
 
 /// One schema, or one of several, with a description. Beside `anyOf` nothing may stand, so the first alternative has it.
-fn described(mut several: Vec<Map<String, Value>>, said: &str, notes: &[String]) -> Map<String, Value> {
-    let said = cut(said.trim(), DESCRIPTION_CHARS);
+fn with_description(mut several: Vec<Map<String, Value>>, said: &str, notes: &[String]) -> Map<String, Value> {
+    let said = cut_chars(said.trim(), DESCRIPTION_CHARS);
     let first = several.first().and_then(|first| first.get("description")?.as_str()).unwrap_or_default().to_owned();
     let notes = if notes.is_empty() { String::new() } else { format!("({})", notes.join("; ")) };
     let parts: Vec<String> = [said, first, notes].into_iter().filter(|part| !part.is_empty()).collect();
@@ -310,7 +313,7 @@ fn described(mut several: Vec<Map<String, Value>>, said: &str, notes: &[String])
 }
 
 /// Adds one schema to several of which one is chosen. One that is itself chosen from among several is one of all.
-fn add(several: &mut Vec<Map<String, Value>>, schema: Map<String, Value>) {
+fn add_alternative(several: &mut Vec<Map<String, Value>>, schema: Map<String, Value>) {
     let schemas = match schema.get("anyOf") {
         Some(Value::Array(inner)) => inner.iter().filter_map(|one| one.as_object().cloned()).collect(),
         _ => vec![schema],
@@ -322,19 +325,19 @@ fn add(several: &mut Vec<Map<String, Value>>, schema: Map<String, Value>) {
     }
 }
 
-fn of_type(kind: &str) -> Map<String, Value> {
+fn schema_of_type(kind: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), json!(kind))])
 }
 
 /// Whatever it is: endpoints want a type.
-fn anything() -> Vec<Map<String, Value>> {
-    let mut object = of_type("object");
+fn schemas_of_any_type() -> Vec<Map<String, Value>> {
+    let mut object = schema_of_type("object");
     object.insert("properties".to_owned(), json!({}));
-    vec![of_type("string"), of_type("number"), of_type("boolean"), object]
+    vec![schema_of_type("string"), schema_of_type("number"), schema_of_type("boolean"), object]
 }
 
 /// With those of the bounds that are numbers.
-fn bounded(mut written: Map<String, Value>, flat: &Flat<'_>, keywords: &[&str]) -> Map<String, Value> {
+fn with_bounds(mut written: Map<String, Value>, flat: &FlatSchema<'_>, keywords: &[&str]) -> Map<String, Value> {
     for keyword in keywords {
         if let Some(bound @ Value::Number(_)) = flat.keywords.get(keyword) {
             written.insert((*keyword).to_owned(), (*bound).clone());
@@ -343,12 +346,12 @@ fn bounded(mut written: Map<String, Value>, flat: &Flat<'_>, keywords: &[&str]) 
     written
 }
 
-fn or_null() -> String {
+fn nullable_note() -> String {
     "or null".to_owned()
 }
 
 /// Returns the value of a keyword that is left out, if it is short.
-fn note(flat: &Flat<'_>, keyword: &str) -> Option<String> {
+fn keyword_note(flat: &FlatSchema<'_>, keyword: &str) -> Option<String> {
     let said = match flat.keywords.get(keyword)? {
         Value::String(said) => said.clone(),
         number @ Value::Number(_) => number.to_string(),
@@ -362,17 +365,17 @@ fn note(flat: &Flat<'_>, keyword: &str) -> Option<String> {
     (said.len() <= NOTE_CHARS).then(|| format!("{named} {said}"))
 }
 
-fn default(flat: &Flat<'_>) -> Option<String> {
+fn default_note(flat: &FlatSchema<'_>) -> Option<String> {
     let said = flat.keywords.get("default").filter(|said| !said.is_null())?.to_string();
     (said.len() <= NOTE_CHARS).then(|| format!("default {said}"))
 }
 
-fn is_name(name: &str) -> bool {
+fn is_property_name(name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     !name.is_empty() && name.len() <= NAME_CHARS && name.chars().all(is_of_name)
 }
 
-fn cut(text: &str, chars: usize) -> String {
+fn cut_chars(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", text.split_at(end).0),
         None => text.to_owned(),

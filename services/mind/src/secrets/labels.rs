@@ -4,19 +4,19 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::Found;
+use super::SecretSpan;
 
 /// A way to announce a secret.
-struct Label {
+struct SecretLabel {
     kind: &'static str,
     /// The group `colon` stands where it is announced by a sign, `is` where by a word; what follows is the value.
     expression: Regex,
-    accepts: fn(Value<'_>) -> bool,
+    accepts: fn(LabelValue<'_>) -> bool,
 }
 
 /// The text after a label.
 #[derive(Clone, Copy)]
-struct Value<'t> {
+struct LabelValue<'t> {
     text: &'t str,
     quoted: bool,
     /// By a sign such as a colon, not merely by a word such as "is".
@@ -44,15 +44,15 @@ const KEY: &str = concat!(
 );
 const WORDS: &str = r"(?:\b|_)(?:seed|recovery|mnemonic|backup)[ -](?:phrase|words|seed)";
 
-static LABELS: LazyLock<Vec<Label>> = LazyLock::new(|| {
+static LABELS: LazyLock<Vec<SecretLabel>> = LazyLock::new(|| {
     let label = |kind, words: &str, accepts| {
         let expression = Regex::new(&format!("(?i)(?:{words}){BETWEEN}{ANNOUNCED}")).ok()?;
-        Some(Label { kind, expression, accepts })
+        Some(SecretLabel { kind, expression, accepts })
     };
     [
         label("recovery phrase", WORDS, |_| false),
         label("password", PASSWORD, is_password),
-        label("secret", SECRET, |value| is_password(value) && !is_plain(value.text)),
+        label("secret", SECRET, |value| is_password(value) && !is_plain_word(value.text)),
         label("pin", PIN, is_pin),
         label("api key", KEY, is_key),
     ]
@@ -61,22 +61,22 @@ static LABELS: LazyLock<Vec<Label>> = LazyLock::new(|| {
     .collect()
 });
 
-pub(super) fn find(text: &str) -> Vec<Found> {
+pub(super) fn find(text: &str) -> Vec<SecretSpan> {
     let mut found = Vec::new();
     for label in LABELS.iter() {
         let mut from = 0;
         while let Some(captures) = label.expression.captures_at(text, from) {
             let Some(all) = captures.get(0) else { break };
-            let behind = beginning(text.get(all.end()..).unwrap_or_default());
+            let behind = search_window(text.get(all.end()..).unwrap_or_default());
             let length = match label.kind {
-                "recovery phrase" => phrase(behind),
-                _ => value(behind, &captures).filter(|(_, value)| (label.accepts)(*value)).map(|(at, value)| {
-                    found.push(Found { at: all.end() + at..all.end() + at + value.text.len(), kind: label.kind });
+                "recovery phrase" => recovery_phrase_length(behind),
+                _ => parse_value(behind, &captures).filter(|(_, value)| (label.accepts)(*value)).map(|(at, value)| {
+                    found.push(SecretSpan { at: all.end() + at..all.end() + at + value.text.len(), kind: label.kind });
                     at + value.text.len()
                 }),
             };
             if let ("recovery phrase", Some(length)) = (label.kind, length) {
-                found.push(Found { at: all.end()..all.end() + length, kind: label.kind });
+                found.push(SecretSpan { at: all.end()..all.end() + length, kind: label.kind });
             }
             from = all.end() + length.unwrap_or(0);
         }
@@ -86,20 +86,20 @@ pub(super) fn find(text: &str) -> Vec<Found> {
 }
 
 /// As much of a text as may matter.
-fn beginning(text: &str) -> &str {
+fn search_window(text: &str) -> &str {
     text.get(..text.floor_char_boundary(WINDOW)).unwrap_or_default()
 }
 
 /// "PIN 4711", with nothing in between.
-fn spoken_pins(text: &str) -> impl Iterator<Item = Found> + '_ {
+fn spoken_pins(text: &str) -> impl Iterator<Item = SecretSpan> + '_ {
     static SPOKEN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\b(?:PIN|pin code|PIN code|passcode|CVV|CVC)\s+([0-9]{3,8})\b").ok());
     let captures = SPOKEN.iter().flat_map(|spoken| spoken.captures_iter(text));
-    captures.filter_map(|captures| Some(Found { at: captures.get(1)?.range(), kind: "pin" }))
+    captures.filter_map(|captures| Some(SecretSpan { at: captures.get(1)?.range(), kind: "pin" }))
 }
 
 /// The value that a text begins with, and where it begins.
-fn value<'t>(text: &'t str, captures: &Captures<'_>) -> Option<(usize, Value<'t>)> {
+fn parse_value<'t>(text: &'t str, captures: &Captures<'_>) -> Option<(usize, LabelValue<'t>)> {
     let by_sign = captures.name("colon").is_some();
     let quote = text.chars().next()?;
     let closing = match quote {
@@ -116,7 +116,7 @@ fn value<'t>(text: &'t str, captures: &Captures<'_>) -> Option<(usize, Value<'t>
         let end = inner.char_indices().take_while(|(_, c)| *c != '\n').find(|(_, c)| *c == closing);
         if let Some((end, _)) = end {
             let text = inner.get(..end)?;
-            return Some((quote.len_utf8(), Value { text, quoted: true, by_sign, ends: true }));
+            return Some((quote.len_utf8(), LabelValue { text, quoted: true, by_sign, ends: true }));
         }
     }
     let end = text.find(is_border).unwrap_or(text.len());
@@ -124,7 +124,7 @@ fn value<'t>(text: &'t str, captures: &Captures<'_>) -> Option<(usize, Value<'t>
     let kept = run.trim_end_matches(['.', ',', ';', '?', ')', '}', ']', '"', '\'', '`']);
     let rest = text.get(kept.len()..)?;
     let ends = !rest.trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric);
-    Some((0, Value { text: kept, quoted: false, by_sign, ends }))
+    Some((0, LabelValue { text: kept, quoted: false, by_sign, ends }))
 }
 
 /// Returns true for a character that ends a password in running text.
@@ -133,15 +133,15 @@ fn is_border(c: char) -> bool {
 }
 
 /// The bytes of twelve to twenty-four words, as wallets are recovered with.
-fn phrase(text: &str) -> Option<usize> {
+fn recovery_phrase_length(text: &str) -> Option<usize> {
     static PHRASE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"^["']?(?:[0-9]{1,2}[.)]\s*)?[a-z]{3,8}(?:[\s,]+(?:[0-9]{1,2}[.)]\s*)?[a-z]{3,8}){11,23}"#).ok()
     });
     PHRASE.as_ref()?.find(text).map(|found| found.end())
 }
 
-fn is_password(value: Value<'_>) -> bool {
-    let Value { text, quoted, by_sign, ends } = value;
+fn is_password(value: LabelValue<'_>) -> bool {
+    let LabelValue { text, quoted, by_sign, ends } = value;
     if !is_value(text) {
         return false;
     }
@@ -150,26 +150,26 @@ fn is_password(value: Value<'_>) -> bool {
     if !written || text.chars().count() < 3 {
         return false;
     }
-    match is_plain(text) {
+    match is_plain_word(text) {
         // "password: required", "the password is wrong": words that tell about it.
-        true if tells_about(text) => false,
+        true if describes_password(text) => false,
         true => quoted || ends,
         false => quoted || by_sign || !text.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '-' | '’')),
     }
 }
 
 /// Returns true if the text may be an ordinary word.
-fn is_plain(text: &str) -> bool {
+fn is_plain_word(text: &str) -> bool {
     text.chars().all(char::is_alphabetic)
 }
 
-fn is_pin(value: Value<'_>) -> bool {
+fn is_pin(value: LabelValue<'_>) -> bool {
     let digits = value.text.chars().filter(char::is_ascii_digit).count();
     (3..=8).contains(&digits) && value.text.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '#' | '*'))
 }
 
 /// Returns true if the value is as irregular as keys are.
-fn is_key(value: Value<'_>) -> bool {
+fn is_key(value: LabelValue<'_>) -> bool {
     let text = value.text;
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '.' | '=' | '-' | ':' | '~');
     if !is_value(text) || text.len() < 12 || !text.chars().all(allowed) {
@@ -210,7 +210,7 @@ fn entropy(text: &str) -> f64 {
 }
 
 /// Words that tell about a password instead of being one.
-fn tells_about(word: &str) -> bool {
+fn describes_password(word: &str) -> bool {
     const WORDS: [&str; 78] = [
         "wrong",
         "incorrect",

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Found;
+use super::SecretSpan;
 
 /// Names and expressions of the shapes; the first group is the secret, or the whole match if there is no group.
 const SHAPES: [(&str, &str); 5] = [
@@ -31,7 +31,7 @@ const SHAPES: [(&str, &str); 5] = [
 /// Digits, each perhaps behind a space or hyphen, as they stand on a card.
 const CARD: &str = r"\b[2-6](?:[ -]?[0-9]){12,18}";
 
-pub(super) fn find(text: &str) -> Vec<Found> {
+pub(super) fn find(text: &str) -> Vec<SecretSpan> {
     static COMPILED: LazyLock<Vec<(&str, Regex)>> =
         LazyLock::new(|| SHAPES.iter().filter_map(|(kind, shape)| Some((*kind, Regex::new(shape).ok()?))).collect());
     static CARDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(CARD).ok());
@@ -39,7 +39,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     for (kind, shape) in COMPILED.iter() {
         for captures in shape.captures_iter(text) {
             let secret = captures.get(1).or_else(|| captures.get(0));
-            found.extend(secret.map(|secret| Found { at: secret.range(), kind }));
+            found.extend(secret.map(|secret| SecretSpan { at: secret.range(), kind }));
         }
     }
     let digits = CARDS.iter().flat_map(|cards| cards.find_iter(text));
@@ -49,14 +49,14 @@ pub(super) fn find(text: &str) -> Vec<Found> {
         if before.is_some_and(|before| matches!(before, '+' | '.' | '_' | '-' | '/')) {
             return None;
         }
-        let length = card(digits.as_str(), text.get(digits.end()..).unwrap_or_default())?;
-        Some(Found { at: digits.start()..digits.start() + length, kind: "card number" })
+        let length = card_number_length(digits.as_str(), text.get(digits.end()..).unwrap_or_default())?;
+        Some(SecretSpan { at: digits.start()..digits.start() + length, kind: "card number" })
     }));
     found
 }
 
 /// Bytes of the card number that these digits begin with.
-fn card(digits: &str, rest: &str) -> Option<usize> {
+fn card_number_length(digits: &str, rest: &str) -> Option<usize> {
     let ends = digits.char_indices().filter(|(_, digit)| digit.is_ascii_digit()).map(|(at, _)| at + 1);
     let ends: Vec<usize> = ends.collect();
     let number: Vec<u32> = digits.chars().filter_map(|digit| digit.to_digit(10)).collect();
@@ -64,7 +64,7 @@ fn card(digits: &str, rest: &str) -> Option<usize> {
         let next = digits.get(end..).filter(|behind| !behind.is_empty()).unwrap_or(rest).chars().next();
         let stands_alone = next.is_none_or(|next| !next.is_alphanumeric());
         let number = number.get(..count).unwrap_or_default();
-        (stands_alone && is_issued(number) && luhn(number)).then_some(end)
+        (stands_alone && is_issued(number) && passes_luhn(number)).then_some(end)
     };
     ends.into_iter().enumerate().map(|(at, end)| (at + 1, end)).rev().find_map(fits)
 }
@@ -81,7 +81,7 @@ fn is_issued(number: &[u32]) -> bool {
 }
 
 /// The check digit of card numbers (ISO/IEC 7812-1).
-fn luhn(number: &[u32]) -> bool {
+fn passes_luhn(number: &[u32]) -> bool {
     let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
     let weigh = |(at, digit): (usize, &u32)| if at % 2 == 1 { doubled(*digit) } else { *digit };
     let different = number.windows(2).any(|pair| pair.first() != pair.last());

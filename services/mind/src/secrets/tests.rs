@@ -4,7 +4,7 @@ use super::*;
 
 /// The secrets of a text, without their names.
 fn taken(text: &str) -> Vec<String> {
-    take_out(text).secrets.into_iter().map(|(_, secret)| secret).collect()
+    redact(text).secrets.into_iter().map(|(_, secret)| secret).collect()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn what_is_said_to_be_a_password_is_taken_out() {
         ("password: password: hunter2", "hunter2"),
     ] {
         assert_eq!(taken(text), [secret], "{text}");
-        assert!(!take_out(text).text.contains(secret), "{text}");
+        assert!(!redact(text).text.contains(secret), "{text}");
     }
 }
 
@@ -55,7 +55,7 @@ fn pins_keys_and_cards_are_taken_out() {
         ("5500-0055-5555-5559", "card number", "5500-0055-5555-5559"),
         ("amex 378282246310005!", "card number", "378282246310005"),
     ] {
-        let cleaned = take_out(text);
+        let cleaned = redact(text);
         let secrets: Vec<_> = cleaned.secrets.iter().map(|(_, secret)| secret.as_str()).collect();
         assert_eq!(secrets, [secret], "{text}");
         if !text.starts_with("AWS") {
@@ -63,7 +63,7 @@ fn pins_keys_and_cards_are_taken_out() {
         }
     }
     let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7\nabc+/=\n-----END RSA PRIVATE KEY-----";
-    assert_eq!(take_out(&format!("key:\n{pem}\nthanks")).text, "key:\n[secret private key]\nthanks");
+    assert_eq!(redact(&format!("key:\n{pem}\nthanks")).text, "key:\n[secret private key]\nthanks");
     let words = "abandon ability able about above absent absorb abstract absurd abuse access accident";
     assert_eq!(taken(&format!("seed phrase: {words}")), [words]);
 }
@@ -97,14 +97,13 @@ fn what_is_no_secret_stays() {
         "密码是什么？",
         "the task-sk-list and risk-free offers",
     ] {
-        assert_eq!(take_out(text), Cleaned { text: text.to_owned(), secrets: Vec::new() }, "{text}");
+        assert_eq!(redact(text), RedactedText { text: text.to_owned(), secrets: Vec::new() }, "{text}");
     }
 }
 
 #[test]
 fn each_has_a_name_of_its_own_and_is_found_again_without_its_label() {
-    let cleaned =
-        take_out("Mail password: hunter22, bank password: letmein99. So hunter22 it is. [secret pin] PIN 4711");
+    let cleaned = redact("Mail password: hunter22, bank password: letmein99. So hunter22 it is. [secret pin] PIN 4711");
     assert_eq!(
         cleaned.text,
         "Mail password: [secret password], bank password: [secret password 2]. So [secret password] it is. \
@@ -117,26 +116,26 @@ fn each_has_a_name_of_its_own_and_is_found_again_without_its_label() {
 #[test]
 fn work_and_what_is_kept_are_bounded() {
     let many: String = (0..1_000).map(|number| format!("password: secret{number}x ")).collect();
-    let cleaned = take_out(&many);
+    let cleaned = redact(&many);
     assert_eq!(cleaned.secrets.len(), KEPT);
     assert!(!cleaned.text.contains("secret999x") && cleaned.text.contains("password: [secret]"));
     for endless in ["password: ", "密码是", "-----BEGIN PRIVATE KEY-----", "4 ", "eyJ", "a://", "password for ", "\"'"]
     {
-        take_out(&endless.repeat(20_000));
+        redact(&endless.repeat(20_000));
     }
 }
 
 proptest! {
     #[test]
     fn any_text_can_be_cleaned_and_a_cleaned_one_is_clean(text in "(password|PIN|key|secret|密码|token|is|是|:|=|[ -~äé\"]){0,60}") {
-        let cleaned = take_out(&text);
+        let cleaned = redact(&text);
         prop_assert!(cleaned.secrets.len() <= KEPT);
-        prop_assert_eq!(take_out(&cleaned.text).text, cleaned.text);
+        prop_assert_eq!(redact(&cleaned.text).text, cleaned.text);
     }
 
     #[test]
     fn whatever_follows_the_label_is_gone(secret in "[A-Za-z]{3,10}[0-9]{2,6}[A-Za-z]{2,10}", before in "[a-z ]{0,20}", after in "[a-z ]{0,20}") {
-        let cleaned = take_out(&format!("{before} password: {secret} {after}"));
+        let cleaned = redact(&format!("{before} password: {secret} {after}"));
         prop_assert!(!cleaned.text.contains(&secret));
         prop_assert!(cleaned.secrets.iter().any(|(_, taken)| *taken == secret));
     }

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use kairo_proto::v1;
 use uuid::Uuid;
 
-use super::{ENDED, Filter, MOST_HOOKS, MOST_OPEN, Status, Tasks, Wanted};
+use super::{ENDED, MOST_HOOKS, MOST_OPEN, StatusFilter, TaskFilter, TaskPhase, Tasks};
 
 const ID: Uuid = Uuid::from_u128(7);
 
@@ -37,7 +37,7 @@ fn hook(id: Uuid) -> v1::Task {
 
 fn with(task: &v1::Task) -> Tasks {
     let mut tasks = Tasks::default();
-    tasks.schedule(at(0), task);
+    tasks.apply_scheduled(at(0), task);
     tasks
 }
 
@@ -54,20 +54,20 @@ fn changed(status: &str, next: Option<(Timestamp, u64)>) -> v1::TaskChanged {
 #[test]
 fn a_time_is_dealt_with_once() {
     let mut tasks = with(&hourly(ID));
-    assert!(tasks.due(ID, 1).is_some());
-    assert!(tasks.due(ID, 2).is_none() && tasks.due(ID, 0).is_none());
-    tasks.fire(&fired(1, Some(at(2))));
-    assert!(tasks.due(ID, 1).is_none(), "a timer that comes twice");
-    assert_eq!(tasks.due(ID, 2).unwrap().next(), Some((at(2), 2)));
-    assert_eq!(tasks.open[&ID].status, Status::Active);
+    assert!(tasks.due_task(ID, 1).is_some());
+    assert!(tasks.due_task(ID, 2).is_none() && tasks.due_task(ID, 0).is_none());
+    tasks.apply_fired(&fired(1, Some(at(2))));
+    assert!(tasks.due_task(ID, 1).is_none(), "a timer that comes twice");
+    assert_eq!(tasks.due_task(ID, 2).unwrap().next_due(), Some((at(2), 2)));
+    assert_eq!(tasks.open[&ID].status, TaskPhase::Active);
 }
 
 #[test]
 fn what_is_due_once_is_completed() {
     let mut tasks = with(&once(ID));
-    tasks.fire(&fired(1, None));
-    assert!(tasks.open.is_empty() && tasks.due(ID, 1).is_none());
-    assert_eq!(tasks.get(ID).unwrap().status, Status::Completed);
+    tasks.apply_fired(&fired(1, None));
+    assert!(tasks.open.is_empty() && tasks.due_task(ID, 1).is_none());
+    assert_eq!(tasks.get(ID).unwrap().status, TaskPhase::Completed);
     // Its steps are still known: they are about to run.
     assert!(tasks.get(ID).unwrap().action.is_array());
 }
@@ -75,15 +75,15 @@ fn what_is_due_once_is_completed() {
 #[test]
 fn a_paused_task_is_not_due_until_it_is_resumed() {
     let mut tasks = with(&hourly(ID));
-    tasks.change(&changed("paused", None));
-    assert!(tasks.due(ID, 1).is_none());
-    tasks.change(&changed("active", Some((at(9), 2))));
-    assert!(tasks.due(ID, 1).is_none(), "the timer of before");
-    assert_eq!(tasks.due(ID, 2).unwrap().next(), Some((at(9), 2)));
-    tasks.change(&changed("canceled", None));
-    assert!(tasks.due(ID, 2).is_none());
-    tasks.change(&changed("archived", None));
-    assert_eq!(tasks.get(ID).unwrap().status, Status::Archived);
+    tasks.apply_changed(&changed("paused", None));
+    assert!(tasks.due_task(ID, 1).is_none());
+    tasks.apply_changed(&changed("active", Some((at(9), 2))));
+    assert!(tasks.due_task(ID, 1).is_none(), "the timer of before");
+    assert_eq!(tasks.due_task(ID, 2).unwrap().next_due(), Some((at(9), 2)));
+    tasks.apply_changed(&changed("canceled", None));
+    assert!(tasks.due_task(ID, 2).is_none());
+    tasks.apply_changed(&changed("archived", None));
+    assert_eq!(tasks.get(ID).unwrap().status, TaskPhase::Archived);
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn hooks_wait_while_they_are_active() {
     let mut tasks = with(&hook(ID));
     assert_eq!(tasks.hooks("post:email.received").count(), 1);
     assert_eq!(tasks.hooks("post:email.send").count(), 0);
-    tasks.fire(&fired(0, None));
+    tasks.apply_fired(&fired(0, None));
     assert_eq!(tasks.hooks("post:email.received").count(), 1);
-    tasks.change(&changed("paused", None));
+    tasks.apply_changed(&changed("paused", None));
     assert_eq!(tasks.hooks("post:email.received").count(), 0);
 }
 
@@ -101,11 +101,15 @@ fn hooks_wait_while_they_are_active() {
 fn what_is_unknown_or_unreadable_changes_nothing() {
     let mut tasks = with(&hourly(ID));
     let before = tasks.clone();
-    tasks.schedule(at(0), &v1::Task { next_at: "soon".to_owned(), ..once(Uuid::from_u128(8)) });
-    tasks.schedule(at(0), &v1::Task { task_id: "x".to_owned(), ..once(ID) });
-    tasks.fire(&v1::TaskFired { task_id: Uuid::from_u128(9).to_string(), ..Default::default() });
-    tasks.change(&changed("dancing", None));
-    tasks.change(&v1::TaskChanged { task_id: "x".to_owned(), status: "paused".to_owned(), ..Default::default() });
+    tasks.apply_scheduled(at(0), &v1::Task { next_at: "soon".to_owned(), ..once(Uuid::from_u128(8)) });
+    tasks.apply_scheduled(at(0), &v1::Task { task_id: "x".to_owned(), ..once(ID) });
+    tasks.apply_fired(&v1::TaskFired { task_id: Uuid::from_u128(9).to_string(), ..Default::default() });
+    tasks.apply_changed(&changed("dancing", None));
+    tasks.apply_changed(&v1::TaskChanged {
+        task_id: "x".to_owned(),
+        status: "paused".to_owned(),
+        ..Default::default()
+    });
     assert_eq!(tasks, before);
 }
 
@@ -114,16 +118,16 @@ fn nothing_grows_without_end() {
     let mut tasks = Tasks::default();
     for number in 0..MOST_HOOKS as u128 {
         assert_eq!(tasks.check_room(&hook(ID)), Ok(()));
-        tasks.schedule(at(0), &hook(Uuid::from_u128(number)));
+        tasks.apply_scheduled(at(0), &hook(Uuid::from_u128(number)));
     }
     assert!(tasks.check_room(&hook(ID)).unwrap_err().contains("100 hooks"));
     for number in 0..2 * MOST_OPEN as u128 {
-        tasks.schedule(at(0), &once(Uuid::from_u128(number)));
+        tasks.apply_scheduled(at(0), &once(Uuid::from_u128(number)));
     }
     assert!(tasks.open.len() <= MOST_OPEN + 1);
     assert!(tasks.check_room(&once(ID)).is_err());
     for id in tasks.open.keys().copied().collect::<Vec<_>>() {
-        tasks.fire(&v1::TaskFired { task_id: id.to_string(), ..Default::default() });
+        tasks.apply_fired(&v1::TaskFired { task_id: id.to_string(), ..Default::default() });
     }
     assert!(tasks.ended.len() <= ENDED);
     assert!(serde_json::to_string(&tasks).unwrap().len() < 512 * 1024);
@@ -134,8 +138,8 @@ fn actions_of_tasks_that_are_over_are_forgotten_first() {
     let mut tasks = Tasks::default();
     let action = serde_json::json!(["x".repeat(30 * 1024)]).to_string();
     for number in 0..10 {
-        tasks.schedule(at(0), &v1::Task { action: action.clone(), ..once(Uuid::from_u128(number)) });
-        tasks.fire(&v1::TaskFired { task_id: Uuid::from_u128(number).to_string(), ..Default::default() });
+        tasks.apply_scheduled(at(0), &v1::Task { action: action.clone(), ..once(Uuid::from_u128(number)) });
+        tasks.apply_fired(&v1::TaskFired { task_id: Uuid::from_u128(number).to_string(), ..Default::default() });
     }
     assert!(tasks.ended.back().unwrap().action.is_array());
     assert!(tasks.ended.front().unwrap().action.is_null());
@@ -147,21 +151,21 @@ fn actions_of_tasks_that_are_over_are_forgotten_first() {
 fn lists_what_is_wanted() {
     let ids: Vec<Uuid> = (1..=4).map(Uuid::from_u128).collect();
     let mut tasks = Tasks::default();
-    tasks.schedule(at(0), &hook(ids[0]));
-    tasks.schedule(at(0), &hourly(ids[1]));
+    tasks.apply_scheduled(at(0), &hook(ids[0]));
+    tasks.apply_scheduled(at(0), &hourly(ids[1]));
     let later = v1::Task { next_at: at(30).to_string(), title: "Call Ann".to_owned(), ..once(ids[2]) };
-    tasks.schedule(at(0), &later);
-    tasks.schedule(at(0), &v1::Task { source: "system".to_owned(), ..hourly(ids[3]) });
-    let list = |filter: Filter| tasks.list(&filter).iter().map(|task| task.id).collect::<Vec<_>>();
-    assert_eq!(list(Filter::default()), [ids[1], ids[2], ids[0]]);
-    assert_eq!(list(Filter { status: Wanted::Pending, ..Default::default() }), [ids[1], ids[2]]);
-    assert_eq!(list(Filter { status: Wanted::Active, ..Default::default() }), [ids[1], ids[0]]);
-    assert_eq!(list(Filter { due: Some((at(0), at(24))), ..Default::default() }), [ids[1]]);
-    assert_eq!(list(Filter { text: Some("ann".to_owned()), ..Default::default() }), [ids[2]]);
-    assert_eq!(list(Filter { kind: Some("hook".to_owned()), ..Default::default() }), [ids[0]]);
-    assert_eq!(list(Filter { trigger: Some("email.received".to_owned()), ..Default::default() }), [ids[0]]);
-    assert_eq!(list(Filter { source: Some("system".to_owned()), ..Default::default() }), [ids[3]]);
+    tasks.apply_scheduled(at(0), &later);
+    tasks.apply_scheduled(at(0), &v1::Task { source: "system".to_owned(), ..hourly(ids[3]) });
+    let list = |filter: TaskFilter| tasks.list(&filter).iter().map(|task| task.id).collect::<Vec<_>>();
+    assert_eq!(list(TaskFilter::default()), [ids[1], ids[2], ids[0]]);
+    assert_eq!(list(TaskFilter { status: StatusFilter::Pending, ..Default::default() }), [ids[1], ids[2]]);
+    assert_eq!(list(TaskFilter { status: StatusFilter::Active, ..Default::default() }), [ids[1], ids[0]]);
+    assert_eq!(list(TaskFilter { due: Some((at(0), at(24))), ..Default::default() }), [ids[1]]);
+    assert_eq!(list(TaskFilter { text: Some("ann".to_owned()), ..Default::default() }), [ids[2]]);
+    assert_eq!(list(TaskFilter { kind: Some("hook".to_owned()), ..Default::default() }), [ids[0]]);
+    assert_eq!(list(TaskFilter { trigger: Some("email.received".to_owned()), ..Default::default() }), [ids[0]]);
+    assert_eq!(list(TaskFilter { source: Some("system".to_owned()), ..Default::default() }), [ids[3]]);
     assert_eq!(tasks.day_end().unwrap().id, ids[3]);
-    let completed = Filter { status: Wanted::Exactly(Status::Completed), ..Default::default() };
+    let completed = TaskFilter { status: StatusFilter::Exactly(TaskPhase::Completed), ..Default::default() };
     assert!(list(completed).is_empty());
 }

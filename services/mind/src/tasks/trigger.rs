@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{outside::Provenance, thread::cut_to};
+use crate::{provenance::Provenance, thread::cut_to};
 
 /// Maximum size of an event kept for waiting tasks, and of one of its fields, in bytes.
 const BYTES: usize = 32 * 1024;
@@ -34,7 +34,7 @@ pub struct Trigger {
 
 /// As much of an event's data as tasks are given: all of it unless it is large, else its fields as far as there is room,
 /// long texts cut.
-pub fn kept(data: Value) -> Value {
+pub fn bound_event_data(data: Value) -> Value {
     if data.to_string().len() <= BYTES {
         return data;
     }
@@ -63,14 +63,15 @@ mod tests {
     #[test]
     fn small_data_is_kept_to_the_letter_and_large_data_in_part() {
         let small = json!({ "sender": "bob", "body": "x".repeat(20_000) });
-        assert_eq!(kept(small.clone()), small);
+        assert_eq!(bound_event_data(small.clone()), small);
         let list: Vec<u32> = (0..10_000).collect();
-        let large = kept(json!({ "body": "ä".repeat(100_000), "sender": "bob", "result": { "list": list } }));
+        let large =
+            bound_event_data(json!({ "body": "ä".repeat(100_000), "sender": "bob", "result": { "list": list } }));
         assert_eq!(large["sender"], "bob");
         assert_eq!(large["result"], json!({ "left_out": "it is too large" }));
         assert!(large["body"].as_str().unwrap().ends_with("bytes left out)"));
         let many: Map<String, Value> = (0..10_000).map(|at| (format!("field-{at}"), json!("x".repeat(100)))).collect();
-        assert!(kept(Value::Object(many)).to_string().len() <= BYTES + 2);
-        assert_eq!(kept(json!(["x".repeat(100_000)])), json!({}));
+        assert!(bound_event_data(Value::Object(many)).to_string().len() <= BYTES + 2);
+        assert_eq!(bound_event_data(json!(["x".repeat(100_000)])), json!({}));
     }
 }

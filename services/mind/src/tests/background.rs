@@ -10,7 +10,7 @@ use kairo_proto::v1::{AgentCommand, BasisModel, DecidedEvent, DecisionBasis, Tas
 use serde_json::json;
 
 use super::{chains::kinds, *};
-use crate::{log::ReadyWork, replay::Replay, state::AgentState, tasks::Status};
+use crate::{log::NextBackgroundInput, replay::Replay, state::AgentState, tasks::TaskPhase};
 
 fn background() -> Agent {
     Agent::with(AgentProfile { conduct: "background".into(), ..Default::default() })
@@ -32,13 +32,14 @@ impl Agent {
         self.write(&AGENT_COMMAND, None, AgentCommand { user, command_id, command, task_id, ..Default::default() })
     }
 
-    pub(super) fn next_work(&mut self) -> Option<(Arc<AgentState>, Input)> {
+    pub(super) fn next_work(&mut self) -> Option<(Arc<AgentState>, DecisionInput)> {
         loop {
-            match self.mind.next_work()? {
-                ReadyWork::Input(state, input) => return Some((state, input)),
-                ReadyWork::Missing(sequences) => {
+            match self.mind.next_background_input()? {
+                NextBackgroundInput::Input(state, input) => return Some((state, input)),
+                NextBackgroundInput::Missing(sequences) => {
                     for sequence in sequences {
-                        self.mind.supply(sequence, self.log.get(usize::try_from(sequence).unwrap() - 1).cloned());
+                        self.mind
+                            .supply_record(sequence, self.log.get(usize::try_from(sequence).unwrap() - 1).cloned());
                     }
                 }
             }
@@ -50,7 +51,7 @@ impl Agent {
         let (state, input) = self.next_work()?;
         let (limits, catalogue) = (self.limits.clone(), self.catalogue.clone());
         let (_, next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
-        let Next::Commit(decision) = next else { return None };
+        let DeliberationStep::Commit(decision) = next else { return None };
         let is_start = |event: &DecidedEvent| matches!(&event.event, Some(Event::TaskStarted(it)) if it.before_work);
         let starts = decision.events.iter().any(is_start);
         starts.then(|| self.write(&AGENT_DECISION, Some(&input.record.envelope), *decision))
@@ -60,15 +61,15 @@ impl Agent {
     pub(super) fn thinks(
         &mut self,
         mut answer: impl FnMut(&ModelRequest) -> Completion,
-    ) -> Option<(Input, AgentDecision)> {
+    ) -> Option<(DecisionInput, AgentDecision)> {
         self.starts();
         let (state, input) = self.next_work()?;
         let (limits, catalogue) = (self.limits.clone(), self.catalogue.clone());
         let (mut thought, mut next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
         loop {
             match next {
-                Next::Commit(decision) => return Some((input, *decision)),
-                Next::Ask(questions) => {
+                DeliberationStep::Commit(decision) => return Some((input, *decision)),
+                DeliberationStep::Ask(questions) => {
                     let completions = questions.iter().map(|question| Completion {
                         tier: question.request.tier.into(),
                         request_digest: question.request.digest(),
@@ -105,10 +106,12 @@ impl Agent {
     }
 
     pub(super) fn texts(&self) -> Vec<String> {
-        let text = |message: &Message| match message {
-            Message::System { text } => vec![text.clone()],
-            Message::User { text, .. } | Message::Assistant { text, .. } | Message::Tool { text, .. } => {
-                std::iter::once(words_of(text)).chain(blocks(text).map(str::to_owned)).collect()
+        let text = |message: &PromptMessage| match message {
+            PromptMessage::System { text } => vec![text.clone()],
+            PromptMessage::User { text, .. }
+            | PromptMessage::Assistant { text, .. }
+            | PromptMessage::Tool { text, .. } => {
+                std::iter::once(words_of(text)).chain(block_contents(text).map(str::to_owned)).collect()
             }
         };
         self.asked.last().unwrap().messages.iter().flat_map(text).collect()
@@ -118,7 +121,7 @@ impl Agent {
     pub(super) fn is_replayed(&self) {
         let mut replay = replay_of(self);
         for record in &self.log {
-            let Some(replayed) = replay.take(record.clone()) else { continue };
+            let Some(replayed) = replay.replay_record(record.clone()) else { continue };
             assert!(replayed.is_same(), "{replayed:?}");
         }
     }
@@ -157,7 +160,7 @@ fn replay_of(agent: &Agent) -> Replay {
     };
     let mut replay = Replay::default();
     for body in [body, basis.into()] {
-        replay.take(Record { sequence: 0, subject: String::new(), body, ..agent.log[0].clone() });
+        replay.replay_record(Record { sequence: 0, subject: String::new(), body, ..agent.log[0].clone() });
     }
     replay
 }
@@ -175,7 +178,7 @@ fn what_takes_work_is_acknowledged_in_one_call_of_the_fast_model_and_worked_on_i
     let started = agent.starts().unwrap();
     assert_eq!(kinds(&started), ["created", "task started"], "before a model is asked");
     assert_eq!((decision(&started).work_input, decision(&started).cursor), (acknowledged.sequence, heard.sequence));
-    assert_eq!(agent.mind.state.tasks.queue()[0].status, Status::InProgress);
+    assert_eq!(agent.mind.state.tasks.queue()[0].status, TaskPhase::InProgress);
     let asked = agent.works(&[calls(&["http.get"])]).unwrap();
     assert_eq!(kinds(&asked), ["call http.get"]);
     assert_eq!((decision(&asked).work_input, decision(&asked).cursor), (started.sequence, heard.sequence));
@@ -376,7 +379,7 @@ fn a_task_that_fails_is_told_of_and_holds_up_nobody() {
     assert_eq!(acts(&agent.works(&[says("two is done")]).unwrap()), ["two is done"]);
     assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
     assert!(agent.works(&[]).is_none(), "it waits for its time");
-    let (at, occurrence) = agent.mind.state.tasks.queue()[0].next().unwrap();
+    let (at, occurrence) = agent.mind.state.tasks.queue()[0].next_due().unwrap();
     assert_eq!((at.duration_since(failed.envelope.time).as_secs() + 1, occurrence), (60, 1));
 
     agent.is_due(1);
@@ -407,7 +410,7 @@ fn what_a_task_queues_is_worked_on_in_the_same_session_and_told_to_nobody() {
     assert_eq!(kinds(&ended), ["task completed"]);
     assert!(agent.texts().contains(&"NVIDIA leads.".to_owned()), "it is the same thread");
     let of_self = agent.mind.state.tasks.ended.iter().find(|task| task.source == "self").unwrap();
-    assert_eq!((of_self.status, of_self.title.as_str()), (Status::Completed, "Look at AMD"));
+    assert_eq!((of_self.status, of_self.title.as_str()), (TaskPhase::Completed, "Look at AMD"));
 }
 
 #[test]
@@ -419,7 +422,7 @@ fn tasks_that_queue_tasks_come_to_an_end() {
     while agent
         .works_with(|request| match request.messages.last() {
             _ if request.tier == "fast" => says("[]"),
-            Some(Message::Tool { .. }) => says("done"),
+            Some(PromptMessage::Tool { .. }) => says("done"),
             _ => queues("", &["and on"]),
         })
         .is_some()

@@ -224,7 +224,8 @@ fn what_is_joined_to_a_decision_too_large_is_over_with_it() {
     agent.hears("m1", "one");
     agent.hears("m2", "two");
     let input = agent.next_input().unwrap();
-    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits(), Vec::new()).unwrap();
+    let instead =
+        Deliberation::oversize_fallback(&agent.mind.state, &input, &catalogue(), &limits(), Vec::new()).unwrap();
     agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert!(agent.mind.state.turns.is_empty());
 }
@@ -240,6 +241,6 @@ fn an_agent_that_calls_tools_itself_needs_no_draft() {
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let reasoned = Completion { reasoning: "It is noon.".into(), ..says("Noon.") };
     let (thought, next) = thought.resume(vec![reasoned]);
-    assert!(matches!(next, Next::Commit(decision) if decision.events.len() == 2));
+    assert!(matches!(next, DeliberationStep::Commit(decision) if decision.events.len() == 2));
     assert!(!thought.has_draft());
 }

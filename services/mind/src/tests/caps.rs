@@ -1,10 +1,10 @@
 //! Spending caps of an agent: a reached cap ends the turn, and says what can be done.
 
-use kairo_events::prices::Price;
+use kairo_events::prices::ModelPrice;
 use kairo_proto::v1::{BasisPrice, Caps, GivenUpCall, SessionBounds};
 
 use super::{background::queues, *};
-use crate::{deliberation::with_cost_of_given_up, prices::PriceList, team::Amount};
+use crate::{deliberation::with_cost_of_abandoned_calls, prices::PriceList, team::Amount};
 
 const DAY_S: i64 = 24 * 3_600;
 
@@ -21,10 +21,11 @@ fn took(tokens: u64, completion: Completion) -> Completion {
 }
 
 /// One model in each tier. A token costs so many millionths; without a price nobody knows.
-fn priced(price: Option<u64>, fallback: Option<u64>) -> Limits {
-    let known = |price: u64| Price::known(&BasisPrice { input: price, output: price, ..Default::default() });
+fn priced(price: Option<u64>, fallback: Option<u64>) -> DecisionLimits {
+    let known =
+        |price: u64| ModelPrice::from_basis_price(&BasisPrice { input: price, output: price, ..Default::default() });
     let listed = ["heavy", "fast", "light"].map(|tier| (tier.to_owned(), "m".to_owned(), price.map(known)));
-    Limits { prices: PriceList::listing(listed.into(), fallback.map(known)), ..limits() }
+    DecisionLimits { prices: PriceList::from_models(listed.into(), fallback.map(known)), ..limits() }
 }
 
 #[test]
@@ -118,10 +119,10 @@ fn calls_that_were_given_up_count_too() {
     let (limits, catalogue) = (agent.limits.clone(), catalogue());
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let answer = Completion { tier: "heavy".into(), ..took(10, says("hi")) };
-    let (_, Next::Commit(decision)) = thought.resume(vec![answer]) else { panic!("no decision") };
+    let (_, DeliberationStep::Commit(decision)) = thought.resume(vec![answer]) else { panic!("no decision") };
     let call = GivenUpCall { tier: "heavy".into(), model: "m".into(), output_tokens: 95, ..Default::default() };
     let decision = AgentDecision { given_up: vec![call], ..*decision };
-    let decision = with_cost_of_given_up(decision, &limits.prices, 10);
+    let decision = with_cost_of_abandoned_calls(decision, &limits.prices, 10);
     assert_eq!((decision.given_up_cost, decision.reader), (95_000_000, 10));
     agent.write(&AGENT_DECISION, Some(&input.record.envelope), decision);
     assert_eq!(agent.mind.state.spending.in_total, Amount { tokens: 105, cost: 105_000_000, unpriced: 0 });
@@ -136,7 +137,7 @@ fn what_is_queued_waits_for_the_next_day() {
     agent.decides(&[took(60, queues("I will.", &["one"]))]).unwrap();
     let waits = acts(&agent.works(&[]).unwrap());
     assert!(waits.iter().any(|said| said.contains("has to wait until 1970-01-02T00:00:00Z")), "{waits:?}");
-    let next = agent.mind.state.tasks.queue()[0].next().unwrap().0;
+    let next = agent.mind.state.tasks.queue()[0].next_due().unwrap().0;
     assert_eq!(next.to_string(), "1970-01-02T00:00:00Z");
 }
 

@@ -42,14 +42,14 @@ impl Agent {
 
     /// The last request in short: whose words, and which; calls as `call!`.
     fn shown_in_short(&self) -> Vec<String> {
-        let show = |message: &Message| match message {
-            Message::System { text } => format!("system: {text}"),
-            Message::User { text, .. } => format!("user: {text}"),
-            Message::Assistant { text, calls, .. } if calls.is_empty() => format!("agent: {text}"),
-            Message::Assistant { calls, .. } => {
+        let show = |message: &PromptMessage| match message {
+            PromptMessage::System { text } => format!("system: {text}"),
+            PromptMessage::User { text, .. } => format!("user: {text}"),
+            PromptMessage::Assistant { text, calls, .. } if calls.is_empty() => format!("agent: {text}"),
+            PromptMessage::Assistant { calls, .. } => {
                 calls.iter().map(|call| format!("{}!", call.tool)).collect::<Vec<_>>().join(" ")
             }
-            Message::Tool { call_id, text } => format!("{call_id}: {text}"),
+            PromptMessage::Tool { call_id, text } => format!("{call_id}: {text}"),
         };
         self.asked.last().unwrap().messages.iter().map(show).collect()
     }

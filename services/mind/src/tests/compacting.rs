@@ -9,7 +9,7 @@ fn with(profile: AgentProfile, most: usize) -> Agent {
     let mut agent = Agent::with(profile);
     let tiers = ["heavy", "fast", "light"].map(str::to_owned);
     // As a runtime has them that has no limit of steps to speak of.
-    agent.limits = Limits { context_tokens: tiers.map(|tier| (tier, most)).into(), max_steps: 100, ..limits() };
+    agent.limits = DecisionLimits { context_tokens: tiers.map(|tier| (tier, most)).into(), max_steps: 100, ..limits() };
     agent
 }
 
@@ -22,7 +22,7 @@ fn compacted(record: &Record) -> ThreadCompacted {
 }
 
 fn is_compaction(request: &ModelRequest) -> bool {
-    matches!(&request.messages[0], Message::System { text } if text.starts_with("You are thread.compact"))
+    matches!(&request.messages[0], PromptMessage::System { text } if text.starts_with("You are thread.compact"))
 }
 
 #[test]
@@ -54,11 +54,11 @@ fn a_task_of_many_calls_is_compacted_again_and_again_and_its_words_and_open_call
     let compactions: Vec<_> = agent.asked.iter().filter(|request| is_compaction(request)).collect();
     assert!(compactions.iter().all(|request| request.tier == "light"));
     let told = |request: &ModelRequest| match &request.messages[1] {
-        Message::User { text, .. } => text.clone(),
+        PromptMessage::User { text, .. } => text.clone(),
         other => panic!("{other:?}"),
     };
     assert!(told(compactions[1]).contains("summary number"), "a compaction of a compaction");
-    let most = |request: &ModelRequest| crate::tokens::exceed(request, 4_000).unwrap_or_default();
+    let most = |request: &ModelRequest| crate::tokens::count_over(request, 4_000).unwrap_or_default();
     assert!(agent.asked.iter().all(|request| most(request) == 0), "no request was too much");
     assert_eq!(kinds(&agent.works(&[says("done")]).unwrap()).last().unwrap(), "say done");
     agent.is_replayed();
@@ -75,7 +75,7 @@ fn a_conversation_keeps_a_summary_instead_of_a_gap() {
     }
     let shown = agent.asked.last().unwrap();
     let first = match &shown.messages[1] {
-        Message::User { text, .. } => blocks(text).next().unwrap_or_default().to_owned(),
+        PromptMessage::User { text, .. } => block_contents(text).next().unwrap_or_default().to_owned(),
         other => panic!("{other:?}"),
     };
     assert_eq!(first, "What came before, summed up:\nthey like numbers");
@@ -129,7 +129,7 @@ fn what_is_too_much_for_a_model_is_asked_once_more_with_less() {
 
 /// Returns the answer of a summariser that repeats every fact it is shown, each once.
 fn repeats_every_fact(request: &ModelRequest) -> String {
-    let Message::User { text, .. } = &request.messages[1] else { panic!("nothing to sum up") };
+    let PromptMessage::User { text, .. } = &request.messages[1] else { panic!("nothing to sum up") };
     let facts = text.split("<<").skip(1).filter_map(|rest| rest.split_once(">>"));
     let facts: std::collections::BTreeSet<String> = facts.map(|(fact, _)| format!("<<{fact}>>")).collect();
     format!("What is known: {}", facts.into_iter().collect::<Vec<_>>().join(" "))

@@ -87,7 +87,7 @@ impl Agent {
 
     /// A call as some composite asks for it, by the name of its action.
     fn is_asked_to_call(&mut self, action: &str, tool: &str, arguments: serde_json::Value) -> String {
-        let request_id = ids::named("request", &[action]).to_string();
+        let request_id = ids::from_parts("request", &[action]).to_string();
         let (tool, arguments, path) = (tool.to_owned(), arguments.to_string(), vec!["whole".to_owned()]);
         let (kind, user) = ("call".to_owned(), "ann".to_owned());
         let ask = Ask { kind, user, tool, arguments, path, ..Ask::default() };
@@ -96,7 +96,7 @@ impl Agent {
     }
 
     fn is_asked_to_think(&mut self, action: &str, text: &str) -> String {
-        let request_id = ids::named("request", &[action]).to_string();
+        let request_id = ids::from_parts("request", &[action]).to_string();
         let (kind, user, text, path) = ("think".into(), "ann".into(), text.into(), vec!["whole".to_owned()]);
         self.is_given("whole", &(request_id.clone(), Ask { kind, user, text, path, ..Ask::default() }));
         request_id
@@ -294,7 +294,7 @@ fn consent_is_the_members_to_ask_for_and_its_user_gives_or_denies_it() {
 #[test]
 fn what_the_composite_has_seen_from_outside_goes_along_and_what_the_member_saw_comes_back() {
     let mut agent = Agent::named("run", profile(&["process.spawn", "http.get"]));
-    let (request_id, outside) = (ids::named("r", &["1"]).to_string(), vec!["mail:eve".to_owned()]);
+    let (request_id, outside) = (ids::from_parts("r", &["1"]).to_string(), vec!["mail:eve".to_owned()]);
     let ask = Ask {
         kind: "call".into(),
         user: "ann".into(),
@@ -412,7 +412,7 @@ fn a_call_that_is_withdrawn_ends_as_its_tool_says_and_what_has_not_begun_is_over
     agent.decides(&[]).unwrap();
     assert_eq!(kinds(&agent.is_withdrawn(&request).unwrap()), ["chain canceled", "answers canceled"]);
     // The withdrawal overtakes the request.
-    let request = ids::named("request", &["4"]).to_string();
+    let request = ids::from_parts("request", &["4"]).to_string();
     assert_eq!(kinds(&agent.is_withdrawn(&request).unwrap()), ["task scheduled", "task canceled"]);
     agent.is_asked_to_call("4", "http.get", json!({}));
     assert!(agent.decides(&[]).is_none());
@@ -500,7 +500,7 @@ fn a_circle_is_refused_and_so_is_asking_on_and_on() {
         path,
         ..Ask::default()
     };
-    agent.is_given("m7", &(ids::named("r", &["9"]).to_string(), ask));
+    agent.is_given("m7", &(ids::from_parts("r", &["9"]).to_string(), ask));
     assert_eq!(kinds(&agent.decides(&[]).unwrap()).last().unwrap(), "answers failed");
     agent.is_replayed();
 }
@@ -590,7 +590,7 @@ proptest! {
             running.extend(actions(&record).into_iter().map(|action| (record.clone(), action)));
         };
         let model = |request: &ModelRequest| {
-            let has_called = request.messages.iter().any(|it| matches!(it, Message::Tool { .. }));
+            let has_called = request.messages.iter().any(|it| matches!(it, PromptMessage::Tool { .. }));
             if has_called { says("done") } else { calls(&["http.get"]) }
         };
         for (what, which) in does {
@@ -601,7 +601,7 @@ proptest! {
                 2 => _ = asked.insert(agent.is_asked_to_think(&format!("think {name}"), "well?")),
                 3 => {
                     let name = [name.clone(), format!("mail {name}"), format!("think {name}")][which % 3].clone();
-                    let request_id = ids::named("request", &[&name]).to_string();
+                    let request_id = ids::from_parts("request", &[&name]).to_string();
                     let (kind, user) = ("cancel".to_owned(), "ann".to_owned());
                     asked.insert(request_id.clone());
                     agent.is_given("whole", &(String::new(), Ask { kind, user, request_id, ..Ask::default() }));

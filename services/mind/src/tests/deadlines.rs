@@ -51,7 +51,7 @@ impl Agent {
 
     fn write_of(&mut self, route: &Route, correlation_id: Uuid, body: impl Into<Body>) -> Record {
         let at = Timestamp::UNIX_EPOCH;
-        let cause = Envelope::entering(correlation_id, Service::Gateway, Origin::User, at);
+        let cause = Envelope::from_outside(correlation_id, Service::Gateway, Origin::User, at);
         self.write(route, Some(&Envelope { correlation_id, ..cause }), body)
     }
 
@@ -155,15 +155,15 @@ fn a_member_that_does_not_answer_is_left_and_the_user_is_answered() {
 #[test]
 fn a_request_that_is_left_overtakes_the_thought_about_it() {
     let mut agent = Agent::named("pilot", AgentProfile::default());
-    let request = ids::named("r", &["1"]).to_string();
+    let request = ids::from_parts("r", &["1"]).to_string();
     let asked = agent.is_given_calls("think", &request, 9);
     let thinking = agent.next_input().unwrap();
     assert_eq!(thinking.record.sequence, asked.sequence);
     let left = agent.is_given_calls("cancel", &request, 0);
-    assert!(agent.mind.ends_what_is_decided_on(&left.body));
+    assert!(agent.mind.withdraws_current_request(&left.body));
     let other =
         AgentRequest { request_id: "other".into(), from: "a".into(), kind: "cancel".into(), ..Default::default() };
-    assert!(!agent.mind.ends_what_is_decided_on(&other.into()));
+    assert!(!agent.mind.withdraws_current_request(&other.into()));
     let canceled = agent.decides(&[]).unwrap();
     assert_eq!(decision(&canceled).overtaking, left.sequence);
     assert_eq!(kinds(&canceled).last().unwrap(), "task canceled");
@@ -174,7 +174,7 @@ fn a_request_that_is_left_overtakes_the_thought_about_it() {
 #[test]
 fn whoever_asked_is_told_of_a_failure_when_it_happens_and_may_ask_again() {
     let mut agent = worker();
-    let request = ids::named("r", &["1"]).to_string();
+    let request = ids::from_parts("r", &["1"]).to_string();
     agent.is_given_calls("work", &request, 0);
     agent.decides(&[]).unwrap();
     agent.limits.outage_tries = 2;
@@ -207,7 +207,7 @@ fn a_pause_is_counted_from_the_failure() {
     let failed_at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(5_000);
     let answered_at_ms = u64::try_from(failed_at.as_millisecond()).unwrap();
     agent.works(&[Completion { answered_at_ms, ..fails(true) }]).unwrap();
-    let again = agent.mind.state.tasks.queue()[0].next().unwrap().0;
+    let again = agent.mind.state.tasks.queue()[0].next_due().unwrap().0;
     assert_eq!(again, failed_at + SignedDuration::from_secs(60));
     agent.is_replayed();
 }
@@ -253,12 +253,12 @@ fn a_worker_makes_no_more_calls_than_it_was_given_and_gives_back_the_rest() {
         answer.unwrap().model_calls_left
     };
     let mut agent = worker();
-    agent.is_given_calls("work", &ids::named("r", &["1"]).to_string(), 9);
+    agent.is_given_calls("work", &ids::from_parts("r", &["1"]).to_string(), 9);
     agent.decides(&[]).unwrap();
     let ended = agent.works(&[says("It is high.")]).unwrap();
     assert_eq!((kinds(&ended).last().unwrap().as_str(), given_back(&ended)), ("task completed", 8));
     agent.works(&[says("[]")]).unwrap();
-    agent.is_given_calls("work", &ids::named("r", &["2"]).to_string(), 2);
+    agent.is_given_calls("work", &ids::from_parts("r", &["2"]).to_string(), 2);
     agent.decides(&[]).unwrap();
     let called = agent.works(&[calls(&["http.get"])]).unwrap();
     agent.learns(&called, &actions(&called)[0], "1");

@@ -4,7 +4,7 @@ use kairo_proto::v1::{DecidedEvent, Say, ToolError};
 use serde_json::json;
 
 use super::{background::queues, chains::kinds, *};
-use crate::request::check;
+use crate::request::check_conversation;
 
 /// An answer that ended like this.
 pub(super) fn ended(ending: &str, completion: Completion) -> Completion {
@@ -34,10 +34,10 @@ fn final_word(record: &Record) -> Say {
 
 /// The ids of the calls and results that a request shows.
 fn shown_ids(request: &ModelRequest) -> Vec<String> {
-    let ids = |message: &Message| match message {
-        Message::Assistant { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
-        Message::Tool { call_id, .. } => vec![format!("={call_id}")],
-        Message::System { .. } | Message::User { .. } => Vec::new(),
+    let ids = |message: &PromptMessage| match message {
+        PromptMessage::Assistant { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
+        PromptMessage::Tool { call_id, .. } => vec![format!("={call_id}")],
+        PromptMessage::System { .. } | PromptMessage::User { .. } => Vec::new(),
     };
     request.messages.iter().flat_map(ids).collect()
 }
@@ -161,12 +161,12 @@ fn a_models_own_ids_are_kept_once_in_a_thread_and_what_belongs_to_calls_goes_bac
     assert!(made.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{made:?}");
     assert_eq!(made.iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
     let back = |request: &ModelRequest| {
-        let of = |message: &Message| match message {
-            Message::Assistant { calls, passed_back, .. } => {
+        let of = |message: &PromptMessage| match message {
+            PromptMessage::Assistant { calls, passed_back, .. } => {
                 let own = calls.iter().filter(|call| call.passed_back.contains("signature")).count();
                 Some((passed_back.clone(), own)).filter(|_| !calls.is_empty())
             }
-            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
+            PromptMessage::System { .. } | PromptMessage::User { .. } | PromptMessage::Tool { .. } => None,
         };
         request.messages.iter().filter_map(of).collect::<Vec<_>>()
     };
@@ -191,8 +191,8 @@ fn what_belongs_to_calls_goes_back_through_a_chain_too() {
     agent.decides(&[complete("done")]).unwrap();
     let shown = agent.asked.last().unwrap();
     assert_eq!(shown_ids(shown), ["c1", "c2", "=c1", "=c2"]);
-    let Some(Message::Assistant { passed_back, calls, .. }) =
-        shown.messages.iter().find(|message| matches!(message, Message::Assistant { .. }))
+    let Some(PromptMessage::Assistant { passed_back, calls, .. }) =
+        shown.messages.iter().find(|message| matches!(message, PromptMessage::Assistant { .. }))
     else {
         panic!("no calls")
     };
@@ -303,10 +303,10 @@ proptest! {
                 agent.learns(&decided, &action, "1");
             }
         }
-        let is_open = |turn: &crate::state::Turn| turn.due.is_some() && turn.waiting.is_empty();
+        let is_open = |turn: &crate::state::AgentTurn| turn.due.is_some() && turn.waiting.is_empty();
         prop_assert!(!agent.mind.state.turns.values().any(is_open));
         for request in &agent.asked {
-            prop_assert_eq!(check(&request.messages), Ok(()), "{:#?}", request.messages);
+            prop_assert_eq!(check_conversation(&request.messages), Ok(()), "{:#?}", request.messages);
         }
         agent.is_replayed();
     }

@@ -46,7 +46,8 @@ fn environment_perception_looks_at_everything_at_once_before_a_message_is_though
     let shown = agent.texts();
     assert!(has_perceived(&shown, r#"{"tool":"tools.now","result":{"now":"noon"}}"#), "{shown:?}");
     assert!(has_perceived(&shown, "timed_out: no route"), "{shown:?}");
-    let is_call = |message: &Message| matches!(message, Message::Assistant { calls, .. } if !calls.is_empty());
+    let is_call =
+        |message: &PromptMessage| matches!(message, PromptMessage::Assistant { calls, .. } if !calls.is_empty());
     assert!(!agent.asked[0].messages.iter().any(is_call), "they are no calls of the model");
     // It is of this turn alone: the next message looks again, and another turn does not see it.
     agent.hears("m2", "and now?");

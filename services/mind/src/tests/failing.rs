@@ -1,7 +1,7 @@
 //! Model calls that fail: who is asked again, what people are told, and what models are.
 
 use super::{endings::ended, *};
-use crate::{request::check, tokens};
+use crate::{request::check_conversation, tokens};
 
 fn error(kind: &str, transient: bool) -> CompletionError {
     CompletionError { kind: kind.into(), message: "<html>no</html>".into(), transient, ..Default::default() }
@@ -81,7 +81,7 @@ fn a_failure_is_shown_to_no_model_as_words_of_its_own() {
     agent.hears("m2", "are you there?");
     agent.decides(&[ended("complete", says("yes"))]).unwrap();
     let shown = &agent.asked.last().unwrap().messages;
-    assert!(!shown.iter().any(|message| matches!(message, Message::Assistant { .. })), "{shown:?}");
+    assert!(!shown.iter().any(|message| matches!(message, PromptMessage::Assistant { .. })), "{shown:?}");
     let told = format!("{shown:?}");
     assert!(told.contains("hello") && told.contains("was not done (model_unauthorized)"), "{told}");
     agent.is_replayed();
@@ -95,7 +95,7 @@ fn what_an_endpoint_said_of_its_context_holds_for_later_requests() {
         agent.hears(&format!("m{number}"), &format!("question {number} {}", "word ".repeat(400)));
         let long = CompletionError { context_tokens: 12_000, ..error("context_too_long", false) };
         let decided = agent.decides_with(|request| match &request.messages[0] {
-            Message::System { text } if text.starts_with("You are thread.compact") => {
+            PromptMessage::System { text } if text.starts_with("You are thread.compact") => {
                 ended("complete", says("in short"))
             }
             _ if tokens::of_request(request) > 12_000 => failed(long.clone()),
@@ -129,7 +129,7 @@ proptest! {
                 }
             });
             for request in &agent.asked {
-                prop_assert_eq!(check(&request.messages), Ok(()));
+                prop_assert_eq!(check_conversation(&request.messages), Ok(()));
             }
             let acts = acts(&decided.unwrap());
             prop_assert_eq!(acts.last().map(String::as_str), Some("ok"));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::{
-    personal::{self, DataKey, Whose},
+    personal::{self, ContentOwners, DataKey},
     subjects::AGENT_FORGOTTEN,
 };
 use kairo_proto::{ContentType, v1::AgentForgotten};
@@ -39,14 +39,14 @@ impl Agent {
         for record in &self.log {
             let decided = || {
                 let decision = AgentDecision::of(&record.body)?;
-                let (state, input) = mind.before(decision)?;
-                Some(state.whose("a", &input.record, decision))
+                let (state, input) = mind.state_before(decision)?;
+                Some(state.data_subjects_of("a", &input.record, decision))
             };
             let came = || {
                 let result = ToolResult::of(&record.body)?;
-                owners.get(&result.action_id).map(|owner| Whose::user(owner))
+                owners.get(&result.action_id).map(|owner| ContentOwners::of_user(owner))
             };
-            let whose = decided().or_else(came).unwrap_or_else(|| Whose::of(&record.body));
+            let whose = decided().or_else(came).unwrap_or_else(|| ContentOwners::from_body(&record.body));
             if let Body::AgentDecision(decision) = &record.body {
                 let calls = decision.events.iter().filter_map(|event| Some((event, event.tool_call()?)));
                 let owner = |(event, call): (&kairo_proto::v1::DecidedEvent, &kairo_proto::v1::ToolCall)| {
@@ -54,7 +54,7 @@ impl Agent {
                 };
                 owners.extend(calls.map(owner));
             }
-            let sealed = personal::seal(&record.body, record.envelope.id, &whose, &keys).unwrap();
+            let sealed = personal::seal_body(&record.body, record.envelope.id, &whose, &keys).unwrap();
             let body = match sealed {
                 Some(sealed) => Body::decode(record.body.type_name(), ContentType::Sealed, &sealed).unwrap(),
                 None => record.body.clone(),
@@ -126,22 +126,22 @@ fn without_their_key_the_log_is_folded_all_the_same_and_nobody_else_is_another()
 #[test]
 fn what_was_read_before_somebody_was_forgotten_does_not_fit() {
     let mut agent = acquainted();
-    let mut live = Log::without(BTreeSet::new());
+    let mut live = Log::without_forgotten(BTreeSet::new());
     for record in &agent.log {
         live.push(record.clone()).unwrap();
     }
     let forgotten = agent.forgets("ann");
-    assert_eq!(live.clone().push(forgotten.clone()), Err(Diverged));
-    let mut again = Log::without([forgotten.envelope.id].into());
+    assert_eq!(live.clone().push(forgotten.clone()), Err(Divergence));
+    let mut again = Log::without_forgotten([forgotten.envelope.id].into());
     for record in &agent.log {
         again.push(record.clone()).unwrap();
     }
     // A snapshot knows of whom there is nothing in it.
-    let resumed = Log::resume(again.snapshot(LOG), LOG).unwrap();
-    assert!(!resumed.forgets(&forgotten));
+    let resumed = Log::from_snapshot(again.snapshot(LOG), LOG).unwrap();
+    assert!(!resumed.requires_forgetting(&forgotten));
     let other =
         Record { sequence: 99, envelope: Envelope { id: Uuid::from_u128(9), ..forgotten.envelope }, ..forgotten };
-    assert!(resumed.forgets(&other));
+    assert!(resumed.requires_forgetting(&other));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use kairo_events::subjects::TASK_DUE;
 use kairo_proto::v1::{SessionBounds, TaskDue};
 
 use super::{background::queues, chains::kinds, *};
-use crate::tasks::Status;
+use crate::tasks::TaskPhase;
 
 fn with(session: SessionBounds, task: SessionBounds) -> Agent {
     let (session, task) = (Some(session), Some(task));
@@ -40,7 +40,7 @@ impl Agent {
     /// The session is over, and the time has come for the task to go on.
     fn goes_on(&mut self) {
         while self.works_with(|_| says("[]")).is_some() {}
-        let waiting = self.mind.state.tasks.queue().into_iter().find_map(|task| Some((task.id, task.next()?.1)));
+        let waiting = self.mind.state.tasks.queue().into_iter().find_map(|task| Some((task.id, task.next_due()?.1)));
         let (task, occurrence) = waiting.unwrap();
         self.write(&TASK_DUE, None, TaskDue { task_id: task.to_string(), occurrence, ..Default::default() });
         self.decides(&[]).unwrap();
@@ -48,7 +48,7 @@ impl Agent {
 
     fn calls_shown(&self) -> usize {
         let shown = &self.asked.last().unwrap().messages;
-        shown.iter().filter(|message| matches!(message, Message::Tool { .. })).count()
+        shown.iter().filter(|message| matches!(message, PromptMessage::Tool { .. })).count()
     }
 }
 
@@ -96,7 +96,7 @@ fn a_task_that_failed_is_shown_what_it_did_in_the_same_session_and_in_another_on
             // The session goes on with another task, in the same thread.
             agent.starts().unwrap();
         }
-        let waiting = agent.mind.state.tasks.queue().into_iter().find_map(|task| Some((task.id, task.next()?.1)));
+        let waiting = agent.mind.state.tasks.queue().into_iter().find_map(|task| Some((task.id, task.next_due()?.1)));
         if let (Some((task, occurrence)), false) = (waiting, others.is_empty()) {
             agent.write(&TASK_DUE, None, TaskDue { task_id: task.to_string(), occurrence, ..Default::default() });
             agent.decides(&[]).unwrap();
@@ -173,7 +173,7 @@ proptest! {
                 if request.tier == "fast" {
                     return says("[]");
                 }
-                shown = request.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
+                shown = request.messages.iter().filter(|message| matches!(message, PromptMessage::Tool { .. })).count();
                 has_failed = is_failing;
                 match shown < steps {
                     _ if is_failing => fails(false),
@@ -182,7 +182,7 @@ proptest! {
                 }
             });
             let Some(decided) = decided else {
-                let waiting = agent.mind.state.tasks.queue().into_iter().find_map(|task| Some((task.id, task.next()?.1)));
+                let waiting = agent.mind.state.tasks.queue().into_iter().find_map(|task| Some((task.id, task.next_due()?.1)));
                 let Some((task, occurrence)) = waiting else { break };
                 agent.write(&TASK_DUE, None, TaskDue { task_id: task.to_string(), occurrence, ..Default::default() });
                 agent.decides(&[]).unwrap();
@@ -199,7 +199,7 @@ proptest! {
         }
         prop_assert_eq!(made, steps);
         let done = agent.mind.state.tasks.ended.iter().last().map(|task| task.status);
-        prop_assert_eq!(done, Some(Status::Completed));
+        prop_assert_eq!(done, Some(TaskPhase::Completed));
         agent.is_replayed();
     }
 }

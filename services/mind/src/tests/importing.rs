@@ -9,7 +9,7 @@ const LUNCH: &str = "import-lunch";
 const DINNER: &str = "import-dinner";
 
 fn message(thread: &str, role: &str, text: &str) -> ImportedMessage {
-    let message_id = ids::named("message", &[thread, text]).to_string();
+    let message_id = ids::from_parts("message", &[thread, text]).to_string();
     ImportedMessage {
         message_id,
         thread_id: thread.into(),
@@ -51,7 +51,7 @@ fn again(agent: &mut Agent, of: &Record) {
 
 fn said(agent: &Agent, thread: &str) -> Vec<String> {
     let entries = agent.mind.state.threads[thread].entries();
-    entries.map(crate::intrinsics::threads::told).collect()
+    entries.map(crate::intrinsics::threads::entry_text).collect()
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn nobody_elses_thread_is_added_to_and_texts_are_bounded() {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");
     agent.decides(&[says("Hello.")]).unwrap();
-    let own = threads::only("a", "ann");
+    let own = threads::single_thread_id("a", "ann");
     let mut theirs =
         part(1, 1, vec![message(&own, "user", "as joe"), message(DINNER, "user", &"x".repeat(imports::TEXT_BYTES))]);
     theirs.user = "joe".into();
@@ -171,7 +171,7 @@ fn folding_it_again_gives_the_same_bytes() {
     agent.log.iter().for_each(|record| _ = folded.push(record.clone()).unwrap());
     folded.next_input();
     assert_eq!(serde_json::to_vec(&folded.snapshot(LOG)).unwrap(), saved);
-    let again = Log::resume(serde_json::from_slice(&saved).unwrap(), LOG).unwrap();
+    let again = Log::from_snapshot(serde_json::from_slice(&saved).unwrap(), LOG).unwrap();
     assert_eq!(serde_json::to_vec(&again.snapshot(LOG)).unwrap(), saved);
 }
 

@@ -20,7 +20,7 @@ fn fact(agent: &Agent) -> Value {
 }
 
 fn process_of(action: &str) -> String {
-    ids::derived(Uuid::parse_str(action).unwrap(), "process").to_string()
+    ids::derive(Uuid::parse_str(action).unwrap(), "process").to_string()
 }
 
 /// A decision that calls this tool, and the action.

@@ -58,7 +58,7 @@ fn inner_state_is_written_read_searched_related_and_deleted_with_tools() {
     let event = written(&decided);
     assert_eq!((event.user.as_str(), event.related_keys), ("ann", vec!["team".to_owned()]));
     assert_eq!(event.updated_at, agent.log[1].envelope.time.to_string(), "the time of what was decided on");
-    assert_eq!(vocabulary::of_decision(decision(&decided)), vocabulary::INNER_STATE);
+    assert_eq!(vocabulary::decision_reader(decision(&decided)), vocabulary::INNER_STATE);
 
     let ann = |agent: &mut Agent, tool: &str, arguments| comes_to(agent, "ann", tool, arguments);
     ann(&mut agent, "state.write", json!({ "key": "team", "content": "Sarah and 王小明" })).unwrap();
@@ -131,7 +131,7 @@ fn secrets_are_sealed_and_never_stand_in_the_state() {
     let event = written(&decided);
     assert_eq!(event.content, "The password is [secret password].");
     let id = Uuid::parse_str(&event.version_id).unwrap();
-    let opened = kairo_events::sealing::open(&[7; 32], id, &event.secrets[0].name, &event.secrets[0].sealed);
+    let opened = kairo_events::sealing::open_secret(&[7; 32], id, &event.secrets[0].name, &event.secrets[0].sealed);
     assert_eq!(opened.unwrap(), "hunter2-hunter2");
     assert!(!serde_json::to_string(&agent.mind.state.inner).unwrap().contains("hunter2"));
     let key = json!({ "key": "password is hunter2-hunter2", "content": "" });

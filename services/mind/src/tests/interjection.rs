@@ -26,8 +26,10 @@ fn pair(message: &str, into: &str) -> (String, String) {
 fn heard(agent: &Agent) -> usize {
     let texts = agent.asked.last().unwrap().messages.iter().map(|message| match message {
         // What stands between two messages is a block.
-        Message::User { text, .. } => text.split("\n\n").filter(|words| !words.starts_with("<kairo:context>")).count(),
-        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => 0,
+        PromptMessage::User { text, .. } => {
+            text.split("\n\n").filter(|words| !words.starts_with("<kairo:context>")).count()
+        }
+        PromptMessage::System { .. } | PromptMessage::Assistant { .. } | PromptMessage::Tool { .. } => 0,
     });
     texts.sum()
 }
@@ -130,8 +132,8 @@ fn a_later_step_begun_again_is_thought_about_with_the_message() {
         let step = agent.next_input().unwrap();
         let message = agent.hears("m2", "in Tokyo, I mean");
         assert!(agent.mind.would_join(message.sequence));
-        agent.mind.join_no_more(step.record.sequence);
-        agent.mind.join_anew();
+        agent.mind.stop_joining(step.record.sequence);
+        agent.mind.restart_joining();
         assert_eq!(agent.next_input().unwrap(), message.clone().into());
         let answered = agent.decides(&[says("nine in Tokyo")]).unwrap();
         assert_eq!(heard(&agent), 2);
@@ -179,18 +181,18 @@ fn whoever_observed_more_than_was_decided_on_goes_back_to_what_stands() {
     let first = agent.hears("m1", "one");
     let second = agent.hears("m2", "two");
     let mut other = agent.mind.clone();
-    assert_eq!(other.next_input(), Some(Ready::Input(second.clone().into())));
+    assert_eq!(other.next_input(), Some(NextInput::Input(second.clone().into())));
     // Somebody read only the first before deciding.
     let decision = AgentDecision { cursor: first.sequence, ..Default::default() };
     let envelope = first.envelope.clone();
-    let subject = AGENT_DECISION.of(&Name::parse("a").unwrap());
+    let subject = AGENT_DECISION.of_owner(&Name::parse("a").unwrap());
     let record = Record { sequence: 9, subject, envelope, body: decision.into() };
     other.push(record.clone()).unwrap();
     let mut cold = Log::default();
     agent.log.push(record);
     agent.log.iter().for_each(|record| _ = cold.push(record.clone()).unwrap());
     assert_eq!((&other.state, other.observed), (&cold.state, first.sequence));
-    assert_eq!(other.next_input(), Some(Ready::Input(second.into())));
+    assert_eq!(other.next_input(), Some(NextInput::Input(second.into())));
 }
 
 #[test]
@@ -207,8 +209,8 @@ fn a_snapshot_holds_what_stands_and_not_what_is_being_decided_on() {
         assert_ne!(before, agent.mind.state);
         let snapshot = agent.mind.snapshot(LOG);
         assert_eq!((&snapshot.state, snapshot.ahead.len(), snapshot.through), (&before, 3, agent.log.len() as u64));
-        assert!(Log::resume(snapshot.clone(), Uuid::nil()).is_none(), "another log");
-        agent.mind = Log::resume(snapshot, LOG).unwrap();
+        assert!(Log::from_snapshot(snapshot.clone(), Uuid::nil()).is_none(), "another log");
+        agent.mind = Log::from_snapshot(snapshot, LOG).unwrap();
         assert_eq!(agent.next_input(), Some(input));
     }
 }
@@ -220,25 +222,25 @@ fn a_decision_of_somebody_else_may_pass_what_lay_ahead_when_the_snapshot_was_tak
     agent.next_input().unwrap();
     let snapshot = agent.mind.snapshot(LOG);
     let decided = agent.decides(&[says("1")]).unwrap();
-    let mut resumed = Log::resume(snapshot, LOG).unwrap();
-    for sequence in resumed.all_missing() {
-        resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+    let mut resumed = Log::from_snapshot(snapshot, LOG).unwrap();
+    for sequence in resumed.missing_sequences() {
+        resumed.supply_record(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
     }
     resumed.push(decided).unwrap();
-    assert_eq!((&resumed.state, resumed.waiting()), (&agent.mind.state, 0));
+    assert_eq!((&resumed.state, resumed.pending_count()), (&agent.mind.state, 0));
 }
 
 #[test]
 fn what_lies_far_ahead_is_read_when_its_turn_comes() {
     let mut agent = with_policy("order");
-    agent.mind.hold_at_most(HELD);
+    agent.mind.limit_held_records(HELD);
     for number in 0..2 * HELD {
         agent.hears(&format!("m{number}"), "hello");
     }
-    assert_eq!(agent.mind.waiting(), 1 + 2 * HELD, "and its definition");
+    assert_eq!(agent.mind.pending_count(), 1 + 2 * HELD, "and its definition");
     let mut answered = 0;
     while agent.decides(&[says("hi")]).is_some() {
         answered += 1;
     }
-    assert_eq!((answered, agent.mind.waiting()), (2 * HELD, 0));
+    assert_eq!((answered, agent.mind.pending_count()), (2 * HELD, 0));
 }

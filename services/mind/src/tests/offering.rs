@@ -4,7 +4,7 @@ use kairo_proto::v1::ChainStepEnded;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{offering::Listing, tokens};
+use crate::{tokens, tool_offering::ListingLimits};
 
 /// Nouns for the tools of five servers, twenty of each.
 const NOUNS: [&str; 10] =
@@ -51,7 +51,7 @@ fn offered(request: &ModelRequest) -> Vec<&str> {
 }
 
 fn system(request: &ModelRequest) -> &str {
-    let Some(Message::System { text }) = request.messages.first() else { panic!("no system message") };
+    let Some(PromptMessage::System { text }) = request.messages.first() else { panic!("no system message") };
     text
 }
 
@@ -106,14 +106,15 @@ impl Agent {
 
 #[test]
 fn a_hundred_tools_cost_hundreds_of_tokens() {
-    let asked = |listing: Listing, tools: bool| {
+    let asked = |listing: ListingLimits, tools: bool| {
         let mut agent = if tools { many(AgentProfile::default()) } else { Agent::with(AgentProfile::default()) };
         agent.limits.listing = listing;
         agent.hears("m1", "hello");
         agent.decides(&[says("hi")]).unwrap();
         agent.asked[0].clone()
     };
-    let (bare, all, few) = (asked(Listing::ALL, false), asked(Listing::ALL, true), asked(Listing::default(), true));
+    let (bare, all, few) =
+        (asked(ListingLimits::ALL, false), asked(ListingLimits::ALL, true), asked(ListingLimits::default(), true));
     let (bare, all, few) = (tokens::of_request(&bare), tokens::of_request(&all), tokens::of_request(&few));
     println!("without the hundred tools {bare} tokens, all listed {all}, few listed {few}");
     assert!(all > bare + 15_000, "{all} {bare}");
@@ -122,14 +123,14 @@ fn a_hundred_tools_cost_hundreds_of_tokens() {
 
 #[test]
 fn few_tools_are_all_listed_as_builds_before_listed_them() {
-    let request = |listing: Listing| {
+    let request = |listing: ListingLimits| {
         let mut agent = Agent::with(AgentProfile::default());
         agent.limits.listing = listing;
         agent.hears("m1", "hello");
         agent.decides(&[says("hi")]).unwrap();
         agent.asked[0].digest()
     };
-    assert_eq!(request(Listing::default()), request(Listing::ALL));
+    assert_eq!(request(ListingLimits::default()), request(ListingLimits::ALL));
 }
 
 #[test]

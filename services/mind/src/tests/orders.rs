@@ -102,9 +102,9 @@ fn an_order_that_overtook_is_not_obeyed_again_by_whoever_reads_on() {
     let stop = agent.decides(&[]).unwrap();
     // A copy of it decides nothing.
     agent.write(&AGENT_DECISION, Some(&stop.envelope), decision(&stop).clone());
-    let mut resumed = Log::resume(snapshot, LOG).unwrap();
-    for sequence in resumed.lacking(&stop) {
-        resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+    let mut resumed = Log::from_snapshot(snapshot, LOG).unwrap();
+    for sequence in resumed.missing_for(&stop) {
+        resumed.supply_record(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
     }
     resumed.push(stop).unwrap();
     resumed.push(agent.log.last().unwrap().clone()).unwrap();
@@ -155,7 +155,7 @@ fn whoever_gives_orders_without_end_holds_nobody_up() {
 #[test]
 fn an_order_overtakes_however_much_waits() {
     let (mut agent, _, action) = in_flight();
-    agent.mind.hold_at_most(HELD);
+    agent.mind.limit_held_records(HELD);
     for number in 0..2 * HELD {
         agent.hears(&number.to_string(), "more");
     }
@@ -256,7 +256,7 @@ fn an_order_about_an_action_that_became_a_process_is_about_the_process() {
     agent.hears("m1", "do it");
     let decided = agent.decides(&[asks_for("process.spawn", json!({}))]).unwrap();
     let action = actions(&decided).remove(0);
-    let process_id = ids::derived(Uuid::parse_str(&action).unwrap(), "process");
+    let process_id = ids::derive(Uuid::parse_str(&action).unwrap(), "process");
     let spawned = kairo_proto::v1::ProcessSpawned {
         process_id: process_id.to_string(),
         action_id: action.clone(),

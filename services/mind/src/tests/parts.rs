@@ -24,7 +24,7 @@ impl Agent {
     }
 
     fn shown(&self) -> Vec<&str> {
-        self.asked.last().unwrap().parts().map(|part| part.name.as_str()).collect()
+        self.asked.last().unwrap().media_parts().map(|part| part.name.as_str()).collect()
     }
 }
 
@@ -66,7 +66,7 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
     agent.log.iter().for_each(|record| _ = read.push(record.clone()).unwrap());
     assert_eq!(read.state, agent.mind.state);
     let snapshot = serde_json::to_vec(&agent.mind.snapshot(LOG)).unwrap();
-    let resumed = Log::resume(serde_json::from_slice::<Snapshot>(&snapshot).unwrap(), LOG).unwrap();
+    let resumed = Log::from_snapshot(serde_json::from_slice::<Snapshot>(&snapshot).unwrap(), LOG).unwrap();
     assert_eq!(resumed.state, agent.mind.state);
     let again = asked("a.png");
     assert_eq!(digests(&again), digests(&agent));
@@ -115,7 +115,7 @@ fn a_model_that_refuses_images_is_told_of_them_in_words() {
     let decided = agent.decides(&[refuses(), says("I cannot see it.")]).unwrap();
     assert_eq!(acts(&decided), ["model_refused?", "I cannot see it."]);
     assert!(agent.shown().is_empty());
-    let said = Message::said("Look.\n[image a.png, 120 kB] (you cannot be shown it)");
+    let said = PromptMessage::user("Look.\n[image a.png, 120 kB] (you cannot be shown it)");
     assert!(agent.asked.last().unwrap().messages.contains(&said), "{:?}", agent.asked.last());
     // What is refused all the same is refused.
     agent.sees("m2", "And this?", &["b.png"]);
@@ -143,7 +143,7 @@ impl Agent {
     /// Asserts that every endpoint accepts the last request as a conversation.
     fn assert_alternates(&self) {
         let request = self.asked.last().unwrap();
-        assert_eq!(check(&request.messages), Ok(()), "{:?}", request.messages);
+        assert_eq!(check_conversation(&request.messages), Ok(()), "{:?}", request.messages);
     }
 }
 
@@ -178,20 +178,21 @@ fn the_model_is_shown_what_came_with_results_behind_them() {
 
 #[test]
 fn a_request_that_is_shortened_keeps_the_users_words_and_not_what_came_with_results() {
-    let mut request = ModelRequest::with("heavy", vec![Message::System { text: "be kind".into() }]);
+    let mut request = ModelRequest::from_messages("heavy", vec![PromptMessage::System { text: "be kind".into() }]);
     let mut conversation = request.conversation();
-    conversation.user("Draw.", &[]);
+    conversation.push_user("Draw.", &[]);
     for at in 0..6 {
         let call =
             ToolCall { id: format!("c{at}"), tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() };
-        conversation.calls("", vec![call], Default::default(), vec!["a picture".into()]);
-        conversation.shown("tools.now", &[part("a.png")]);
+        conversation.push_calls("", vec![call], Default::default(), vec!["a picture".into()]);
+        conversation.push_result_parts("tools.now", &[part("a.png")]);
     }
     while request.messages.len() > 4 {
         let before = request.messages.len();
-        request.shorten();
-        assert_eq!(check(&request.messages), Ok(()), "{:?}", request.messages);
-        let is_kept = |message: &Message| matches!(message, Message::User { text, .. } if text.starts_with("Draw."));
+        request.drop_older_half();
+        assert_eq!(check_conversation(&request.messages), Ok(()), "{:?}", request.messages);
+        let is_kept =
+            |message: &PromptMessage| matches!(message, PromptMessage::User { text, .. } if text.starts_with("Draw."));
         assert!(request.messages.iter().any(is_kept), "{:?}", request.messages);
         if request.messages.len() == before {
             break;

@@ -126,7 +126,7 @@ fn answers_that_called_something_and_those_of_other_turns_are_not_looked_at() {
 #[test]
 fn builds_before_epoch_10_neither_looked_for_promises_nor_offered_what_is_not_listed() {
     let mut agent = listed();
-    agent.limits = Limits { ..Limits::of_old_build() };
+    agent.limits = DecisionLimits { ..DecisionLimits::of_old_build() };
     agent.hears("m1", "book it");
     let decided = agent.decides(&[says("I will book it.")]).unwrap();
     assert_eq!((decision(&decided).completions.len(), agent.queue().len()), (1, 0));

@@ -18,8 +18,13 @@ impl Agent {
 /// Returns the reasoning details sent back with each answer that has calls.
 fn sent_back(request: &ModelRequest) -> Vec<&str> {
     let details = request.messages.iter().filter_map(|message| match message {
-        Message::Assistant { calls, reasoning_details, .. } if !calls.is_empty() => Some(reasoning_details.as_str()),
-        Message::Assistant { .. } | Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
+        PromptMessage::Assistant { calls, reasoning_details, .. } if !calls.is_empty() => {
+            Some(reasoning_details.as_str())
+        }
+        PromptMessage::Assistant { .. }
+        | PromptMessage::System { .. }
+        | PromptMessage::User { .. }
+        | PromptMessage::Tool { .. } => None,
     });
     details.collect()
 }

@@ -23,10 +23,10 @@ fn a_goal_is_guessed_once_kept_for_the_turn_and_given_to_later_steps() {
     let said = agent.decides(&[says("Yes."), verdict("finished", "")]).unwrap();
     assert_eq!(kinds(&said), ["reflected finished", "say Yes."]);
     for request in &agent.asked[1..] {
-        let Some(Message::User { text, .. } | Message::Tool { text, .. }) = request.messages.last() else {
+        let Some(PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. }) = request.messages.last() else {
             panic!("{request:?}")
         };
-        assert!(blocks(text).any(|told| told.ends_with("To know the time.")), "{text}");
+        assert!(block_contents(text).any(|told| told.ends_with("To know the time.")), "{text}");
     }
     agent.hears("m2", "and now?");
     agent.decides(&[says("To know it again."), says("Even later."), verdict("finished", "")]).unwrap();
@@ -87,8 +87,8 @@ fn drafts_are_not_told_as_replies_and_chains_are_reviewed_at_their_end() {
     let asked = agent.decides(&[plan, chain]).unwrap();
     agent.learns(&asked, &actions(&asked)[0], "23:00");
     let answer = |request: &ModelRequest| match &request.messages[0] {
-        Message::System { text } if text.starts_with("You are agent.reflect") => verdict("finished", ""),
-        Message::System { text } if text.starts_with("You are thread.summarize") => {
+        PromptMessage::System { text } if text.starts_with("You are agent.reflect") => verdict("finished", ""),
+        PromptMessage::System { text } if text.starts_with("You are thread.summarize") => {
             says(r#"{ "title": "time", "summary": "the time" }"#)
         }
         _ => says("23:00"),

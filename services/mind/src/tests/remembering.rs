@@ -31,7 +31,7 @@ fn keywords_of(record: &Record) -> Vec<String> {
 }
 
 fn is_for_keywords(request: &ModelRequest) -> bool {
-    matches!(&request.messages[0], Message::System { text } if text.contains("Name the keywords"))
+    matches!(&request.messages[0], PromptMessage::System { text } if text.contains("Name the keywords"))
 }
 
 #[test]

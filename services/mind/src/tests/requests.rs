@@ -6,8 +6,8 @@ use serde_json::{json, value::to_raw_value};
 
 use super::*;
 use crate::{
-    chat_completions::{self, Settings, Takes},
-    request::{ToolCall, short_id},
+    chat_completions::{self, EndpointFeatures, RequestSettings},
+    request::{ToolCall, short_call_id},
     tokens,
 };
 
@@ -16,9 +16,10 @@ const TURNS: usize = 20;
 
 /// Returns the parts of a request as sent, in the order in which models read it: the tools first, then each message.
 fn sent(request: &ModelRequest) -> Vec<String> {
-    let tools = to_raw_value(&chat_completions::tools(&request.tools)).unwrap();
-    let settings = Settings { model: "m", stream: true, max_output_tokens: 0, takes: Takes::default() };
-    let body = serde_json::to_value(chat_completions::request(request, &tools, &[], settings)).unwrap();
+    let tools = to_raw_value(&chat_completions::wire_tools(&request.tools)).unwrap();
+    let settings =
+        RequestSettings { model: "m", stream: true, max_output_tokens: 0, takes: EndpointFeatures::default() };
+    let body = serde_json::to_value(chat_completions::build_body(request, &tools, &[], settings)).unwrap();
     let messages = body["messages"].as_array().unwrap().iter();
     std::iter::once(body["tools"].to_string()).chain(messages.map(serde_json::Value::to_string)).collect()
 }
@@ -103,11 +104,11 @@ fn an_answer_that_cannot_be_used_is_shown_as_every_endpoint_takes_it() {
             ..Default::default()
         },
     ];
-    let mut request = ModelRequest::of("heavy", "Be brief.", "hello");
+    let mut request = ModelRequest::from_prompt("heavy", "Be brief.", "hello");
     for completion in completions.iter().chain(&completions) {
         let before = request.messages.clone();
         request.push_correction(completion, "not so");
-        assert_eq!(check(&request.messages), Ok(()), "{:#?}", request.messages);
+        assert_eq!(check_conversation(&request.messages), Ok(()), "{:#?}", request.messages);
         assert_ne!(before, request.messages, "the model is told");
         let said = completion.text.trim();
         let shown = format!("{:?}", request.messages);
@@ -119,18 +120,18 @@ fn an_answer_that_cannot_be_used_is_shown_as_every_endpoint_takes_it() {
 fn a_request_that_is_made_shorter_stays_a_conversation() {
     let agent = conversation(AgentProfile::default());
     let mut request = (**agent.asked.last().unwrap()).clone();
-    request.conversation().answer("wait");
+    request.conversation().push_answer("wait");
     let calls = (0..3u128).map(|n| ToolCall {
-        id: short_id(Uuid::from_u128(n)),
+        id: short_call_id(Uuid::from_u128(n)),
         tool: "tools.now".into(),
         arguments: "{}".into(),
         ..ToolCall::default()
     });
     let results = vec!["1".into(), "2".into(), String::new()];
-    request.conversation().calls("", calls.collect(), Default::default(), results);
+    request.conversation().push_calls("", calls.collect(), Default::default(), results);
     let last_said = |request: &ModelRequest| {
         let said = request.messages.iter().rev().find_map(|message| match message {
-            Message::User { text, .. } => Some(text.clone()),
+            PromptMessage::User { text, .. } => Some(text.clone()),
             _ => None,
         });
         said.unwrap()
@@ -138,9 +139,9 @@ fn a_request_that_is_made_shorter_stays_a_conversation() {
     let expected = last_said(&request);
     for _ in 0..12 {
         let before = request.messages.len();
-        request.shorten();
+        request.drop_older_half();
         assert!(request.messages.len() <= before);
-        assert_eq!(check(&request.messages), Ok(()), "{:#?}", request.messages);
+        assert_eq!(check_conversation(&request.messages), Ok(()), "{:#?}", request.messages);
         assert_eq!(last_said(&request), expected);
     }
     assert!(request.messages.len() <= 3, "{:#?}", request.messages);
@@ -160,8 +161,10 @@ fn nobody_forges_what_the_system_tells() {
     agent.decides(&[says("nothing")]).unwrap();
     for request in &agent.asked {
         let told = request.messages.iter().flat_map(|message| match message {
-            Message::User { text, .. } | Message::Tool { text, .. } | Message::Assistant { text, .. } => blocks(text),
-            Message::System { .. } => blocks(""),
+            PromptMessage::User { text, .. }
+            | PromptMessage::Tool { text, .. }
+            | PromptMessage::Assistant { text, .. } => block_contents(text),
+            PromptMessage::System { .. } => block_contents(""),
         });
         assert!(
             told.filter(|told| told.contains("anything"))

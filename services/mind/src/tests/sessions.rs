@@ -1,6 +1,6 @@
 //! Sessions of work that have bounds: what is over waits, is said, and goes on.
 
-use kairo_events::{prices::Price, subjects::TASK_DUE};
+use kairo_events::{prices::ModelPrice, subjects::TASK_DUE};
 use kairo_proto::v1::{BasisPrice, SessionBounds, TaskDue};
 
 use super::{background::queues, chains::kinds, *};
@@ -30,7 +30,7 @@ impl Agent {
 
     /// The time has come for the task that waits for one.
     fn wakes(&mut self) {
-        let waiting = self.queued().into_iter().find_map(|task| Some((task.id, task.next()?.1)));
+        let waiting = self.queued().into_iter().find_map(|task| Some((task.id, task.next_due()?.1)));
         let (task, occurrence) = waiting.unwrap();
         self.write(&TASK_DUE, None, TaskDue { task_id: task.to_string(), occurrence, ..Default::default() });
         self.decides(&[]).unwrap();
@@ -51,7 +51,8 @@ fn what_a_session_may_not_take_any_more_waits_is_said_and_goes_on_after_the_paus
     assert_eq!(conversation.thread_id, agent.queued()[0].thread_id, "where it was asked for");
     assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"], "the session is over all the same");
     assert!(agent.works(&[]).is_none(), "neither goes the next one on, which waits for nothing");
-    let waits: Vec<_> = agent.queued().iter().map(|task| (task.text(), task.next().is_some(), task.failed())).collect();
+    let waits: Vec<_> =
+        agent.queued().iter().map(|task| (task.text(), task.next_due().is_some(), task.failed_sessions())).collect();
     assert_eq!(waits, [("three", true, 0), ("four", false, 0)]);
 
     agent.wakes();
@@ -72,7 +73,11 @@ fn a_task_that_was_not_alone_is_put_back_without_blame_and_one_that_was_fails_in
     let asked = agent.works(&[calls(&["http.get"])]).unwrap();
     agent.learns(&asked, &actions(&asked)[0], "a page");
     assert_eq!(kinds(&agent.works(&[]).unwrap())[0], "task pending");
-    assert_eq!((agent.queued()[0].failed(), agent.queued()[0].times()), (0, 1), "it had to share the session");
+    assert_eq!(
+        (agent.queued()[0].failed_sessions(), agent.queued()[0].last_occurrence()),
+        (0, 1),
+        "it had to share the session"
+    );
     agent.works(&[says("[]")]).unwrap();
     for failed in 1..=3 {
         agent.wakes();
@@ -114,9 +119,9 @@ fn what_is_canceled_or_put_first_while_the_session_rests_lets_work_go_on() {
 
 #[test]
 fn tokens_money_and_time_are_bounds_too() {
-    let price = Price::known(&BasisPrice { input: 1_000_000, output: 1_000_000, ..Default::default() });
-    let prices = PriceList::listing(vec![("heavy".to_owned(), "m".to_owned(), Some(price))], None);
-    let limits = Limits { prices, ..limits() };
+    let price = ModelPrice::from_basis_price(&BasisPrice { input: 1_000_000, output: 1_000_000, ..Default::default() });
+    let prices = PriceList::from_models(vec![("heavy".to_owned(), "m".to_owned(), Some(price))], None);
+    let limits = DecisionLimits { prices, ..limits() };
     let bounds = [
         (SessionBounds { tokens: 30, ..Default::default() }, "40 tokens, and it may take 30"),
         (SessionBounds { cost: "0.00003".into(), ..Default::default() }, "the money that it may cost"),

@@ -5,7 +5,7 @@ use kairo_proto::v1::{AgentApproval, AgentCommand, Submodule};
 use serde_json::json;
 
 use super::{chains::kinds, *};
-use crate::submodules::voiced;
+use crate::submodules::model_requests;
 
 fn module(name: &str) -> Submodule {
     Submodule { name: name.into(), prompt: format!("You are the {name}."), ..Default::default() }
@@ -32,7 +32,7 @@ pub(super) fn late() -> Completion {
 
 /// The submodule that is asked; none where it is the agent itself.
 pub(super) fn asked(request: &ModelRequest) -> Option<String> {
-    let Message::System { text } = request.messages.first()? else { return None };
+    let PromptMessage::System { text } = request.messages.first()? else { return None };
     let name = text.split_once("Your name is ")?.1.split_once('.')?.0;
     text.starts_with("You are a submodule").then(|| name.to_owned())
 }
@@ -63,7 +63,7 @@ fn each_new_input_goes_to_all_submodules_that_hear_it_at_once_and_what_they_say_
     let input = agent.next_input().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
     let (_, next) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
-    let Next::Ask(questions) = next else { panic!("nobody is asked") };
+    let DeliberationStep::Ask(questions) = next else { panic!("nobody is asked") };
     let all: Vec<_> = questions.iter().map(|it| (it.module.as_str(), it.deadline_ms, it.request.tier)).collect();
     assert_eq!(all, [("critic", Some(10_000), "fast"), ("friend", Some(10_000), "fast")]);
     let decided = agent.counsels(|name| says(&format!("{name} says no")), says("yes"));
@@ -185,7 +185,7 @@ fn submodules_are_added_and_removed_with_a_humans_consent() {
     let add = asks_for("submodule.add", json!({ "name": "critic", "prompt": "You find fault." }));
     let asked_for = agent.decides(&[add]).unwrap();
     assert_eq!(kinds(&asked_for).last().unwrap(), "consent submodule.add");
-    assert!(agent.mind.state.voices().next().is_none(), "nobody has consented");
+    assert!(agent.mind.state.active_submodules().next().is_none(), "nobody has consented");
     let request = decision(&asked_for).events.last().unwrap().event_id.clone();
     let approval = AgentApproval {
         approval_id: "v1".into(),
@@ -197,7 +197,7 @@ fn submodules_are_added_and_removed_with_a_humans_consent() {
     agent.write(&AGENT_APPROVAL, None, approval);
     let added = agent.counsels(|_| says("-"), says("I have one."));
     assert!(kinds(&added).contains(&"submodule critic added".to_owned()), "{:?}", kinds(&added));
-    assert_eq!(agent.mind.state.voices().map(|voice| voice.name.as_str()).collect::<Vec<_>>(), ["critic"]);
+    assert_eq!(agent.mind.state.active_submodules().map(|voice| voice.name.as_str()).collect::<Vec<_>>(), ["critic"]);
     agent.hears("m2", "hello");
     agent.counsels(|_| says("hm"), says("hi"));
     assert!(agent.asked.iter().any(|request| asked(request).as_deref() == Some("critic")));
@@ -220,7 +220,7 @@ fn users_change_submodules_only_where_the_profile_names_the_tools_for_it() {
         });
         let decided = decided.expect("something to decide");
         assert!(!kinds(&decided).iter().any(|kind| kind.starts_with("consent")), "{:?}", kinds(&decided));
-        assert_eq!(agent.mind.state.voices().map(|voice| voice.name.as_str()).collect::<Vec<_>>(), ["one"]);
+        assert_eq!(agent.mind.state.active_submodules().map(|voice| voice.name.as_str()).collect::<Vec<_>>(), ["one"]);
     }
 }
 
@@ -237,7 +237,8 @@ fn people_order_submodules_without_asking_a_model_and_definitions_keep_those_tha
     assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["submodule two added"]);
     agent.orders_submodule("c2", "remove", module("one"));
     assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["submodule one removed"]);
-    let names = |agent: &Agent| agent.mind.state.voices().map(|voice| voice.name.clone()).collect::<Vec<_>>();
+    let names =
+        |agent: &Agent| agent.mind.state.active_submodules().map(|voice| voice.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&agent), ["two"]);
     agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
     agent.next_input();
@@ -252,14 +253,14 @@ fn people_order_submodules_without_asking_a_model_and_definitions_keep_those_tha
 fn an_agent_has_eight_submodules_at_most_unless_its_profile_says_otherwise() {
     let mut agent = with((0..9).map(|at| module(&format!("m{at}"))).collect());
     assert!(agent.next_input().is_none());
-    assert_eq!(agent.mind.state.voices().count(), 8);
+    assert_eq!(agent.mind.state.active_submodules().count(), 8);
     agent.orders_submodule("c1", "add", module("one-more"));
     assert_eq!(acts(&agent.decides(&[]).unwrap()), ["unknown_submodule?"]);
     let more = AgentProfile { max_submodules: 9, ..Default::default() };
     let mut agent =
         Agent::with(AgentProfile { submodules: (0..9).map(|at| module(&format!("m{at}"))).collect(), ..more });
     assert!(agent.next_input().is_none());
-    assert_eq!(agent.mind.state.voices().count(), 9);
+    assert_eq!(agent.mind.state.active_submodules().count(), 9);
 }
 
 #[test]
@@ -375,7 +376,7 @@ fn a_broadcast_ends_also_when_models_fail() {
     agent.counsels(|_| says("-"), says("hi"));
     let (state, input) = agent.next_work().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
-    let instead = Deliberation::too_large(&state, &input, &catalogue, &limits, Vec::new()).unwrap();
+    let instead = Deliberation::oversize_fallback(&state, &input, &catalogue, &limits, Vec::new()).unwrap();
     agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert!(agent.next_work().is_none(), "also what is too large to be written");
 }
@@ -411,7 +412,7 @@ fn agents_without_submodules_are_offered_and_asked_what_they_were_ever() {
     let decided = agent.decides(&[says("hi")]).unwrap();
     let offered = &agent.asked[0].tools;
     assert!(!offered.iter().any(|tool| crate::intrinsics::submodules::is_of_submodules(&tool.name)));
-    assert_eq!(kairo_events::vocabulary::of(&decided.body), kairo_events::vocabulary::FIRST);
+    assert_eq!(kairo_events::vocabulary::required_reader(&decided.body), kairo_events::vocabulary::FIRST);
     assert!(agent.next_work().is_none());
     let state = serde_json::to_string(&agent.mind.state).unwrap();
     for new in ["submodules", "counsel", "times", "now\"", "cutoff"] {
@@ -427,9 +428,9 @@ fn what_is_shown_of_no_conversation_that_is_at_hand_offers_no_tools() {
     agent.hears("m1", "hello");
     agent.counsels(|_| says("-"), says("hi"));
     let state = &agent.mind.state;
-    let voice = state.voice("diary").unwrap();
+    let voice = state.find_submodule("diary").unwrap();
     let thread_id = state.submodules.shown.front().unwrap().thread_id.clone();
-    let offered = |thread_id: &str| voiced::told(state, voice, thread_id, u64::MAX).tools;
+    let offered = |thread_id: &str| model_requests::broadcast_request(state, voice, thread_id, u64::MAX).tools;
     assert!(offered(&thread_id).iter().any(|tool| *tool.name == *"state.write"));
     assert_eq!((offered(""), offered("gone")), (Vec::new(), Vec::new()));
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{chains::kinds, *};
 use crate::{
-    state::{Cause, Turn},
+    state::{AgentTurn, TurnCause},
     thread::Thread,
 };
 
@@ -25,7 +25,8 @@ impl Agent {
     }
 
     fn asked_last(&self) -> String {
-        let Some(Message::User { text, .. }) = self.asked.last().and_then(|request| request.messages.last()) else {
+        let Some(PromptMessage::User { text, .. }) = self.asked.last().and_then(|request| request.messages.last())
+        else {
             return String::new();
         };
         text.clone()
@@ -60,7 +61,7 @@ fn whoever_says_nothing_of_it_is_asked_nothing_more_than_ever() {
     assert!(agent.next_work().is_none());
     assert!(!serde_json::to_string(&agent.mind.state).unwrap().contains("answers\""));
     // Who does is nothing for builds that count no answers.
-    let of = |summary_after: u32| vocabulary::of_profile(&AgentProfile { summary_after, ..Default::default() });
+    let of = |summary_after: u32| vocabulary::profile_reader(&AgentProfile { summary_after, ..Default::default() });
     assert_eq!((of(0), of(1)), (vocabulary::FIRST, vocabulary::REFLECTION));
 }
 
@@ -80,7 +81,7 @@ fn a_summary_that_fails_is_not_asked_for_again_until_as_many_answers_later() {
 fn asks(agent: &mut Agent) -> Vec<String> {
     let (state, input) = agent.next_work().unwrap();
     match Deliberation::begin(&state, &input, &catalogue(), &limits()) {
-        Some((_, Next::Ask(questions))) => questions.iter().map(|it| it.request.digest()).collect(),
+        Some((_, DeliberationStep::Ask(questions))) => questions.iter().map(|it| it.request.digest()).collect(),
         _ => Vec::new(),
     }
 }
@@ -138,7 +139,7 @@ fn however_many_wait_what_was_begun_is_ended() {
     let state = Arc::make_mut(&mut agent.mind.state);
     for at in 0..40 {
         let (turn, thread) = (Uuid::from_u128(at), format!("t{at}"));
-        state.turns.insert(turn, Turn::new(Cause::Message, correlation, &thread, "ann"));
+        state.turns.insert(turn, AgentTurn::new(TurnCause::Message, correlation, &thread, "ann"));
         state.threads.insert(thread.clone(), Thread::default().into());
         state.note_answer(&thread, turn, correlation);
     }

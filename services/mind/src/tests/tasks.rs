@@ -205,7 +205,7 @@ fn the_end_of_the_day_is_a_task_of_its_own() {
     let made = kinds(&decided).into_iter().filter(|kind| kind == "memory").count();
     assert_eq!(made, 2, "{:?}", decision(&decided));
     let next = agent.mind.state.tasks.open.values().next().unwrap();
-    assert_eq!(next.next().unwrap().1, 2);
+    assert_eq!(next.next_due().unwrap().1, 2);
 
     agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile("22:00")) });
     agent.hears("m3", "Earlier.");

@@ -8,7 +8,7 @@ use kairo_proto::v1::{
 use serde_json::json;
 
 use super::{background::queues, chains::kinds, *};
-use crate::tasks::Status;
+use crate::tasks::TaskPhase;
 
 const OWNER: &str = "ann";
 
@@ -149,7 +149,7 @@ impl Agent {
 fn a_worker_queues_what_it_is_asked_for_once_and_answers_once_with_what_it_spent() {
     let mut agent = worker();
     assert!(agent.decides(&[]).is_none(), "it has no mission and nothing to begin with");
-    let request = ids::named("r", &["1"]).to_string();
+    let request = ids::from_parts("r", &["1"]).to_string();
     agent.is_asked("work", &request, "Find the news");
     agent.is_asked("work", &request, "Find the news");
     assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["task scheduled"]);
@@ -176,7 +176,7 @@ fn a_worker_queues_what_it_is_asked_for_once_and_answers_once_with_what_it_spent
 #[test]
 fn what_is_withdrawn_is_answered_as_canceled_whichever_comes_first() {
     let mut agent = worker();
-    let requests = ["1", "2"].map(|name| ids::named("r", &[name]).to_string());
+    let requests = ["1", "2"].map(|name| ids::from_parts("r", &[name]).to_string());
     agent.is_asked("work", &requests[0], "Find the news");
     agent.decides(&[]).unwrap();
     agent.is_asked("cancel", &requests[0], "");
@@ -265,7 +265,7 @@ fn nothing_is_begun_once_the_budget_of_the_day_is_spent_and_the_team_goes_on_by_
     assert_eq!(kinds(&rests)[..6], expected);
     assert!(kinds(&rests)[6].starts_with("say The team rests until 1970-01-02T00:00:00Z: 120 of 100 tokens"));
     let next = agent.mind.state.tasks.next_run().unwrap();
-    assert_eq!(next.next().unwrap().0, "1970-01-02T00:00:00Z".parse::<Timestamp>().unwrap());
+    assert_eq!(next.next_due().unwrap().0, "1970-01-02T00:00:00Z".parse::<Timestamp>().unwrap());
     assert_eq!(kinds(&agent.works(&[told_nothing()]).unwrap()), ["briefed false", "completed", "task pending"]);
     // What the owner asks for is refused at once, and nothing is queued.
     agent.hears("m1", "do more");
@@ -275,7 +275,7 @@ fn nothing_is_begun_once_the_budget_of_the_day_is_spent_and_the_team_goes_on_by_
     assert!(agent.works(&[]).is_none());
     let (task, occurrence) = {
         let next = agent.mind.state.tasks.next_run().unwrap();
-        (next.id.to_string(), next.next().unwrap().1)
+        (next.id.to_string(), next.next_due().unwrap().1)
     };
     agent.later = 24 * 3_600;
     agent.write(&TASK_DUE, None, TaskDue { task_id: task, occurrence, ..Default::default() });
@@ -311,15 +311,15 @@ fn what_wakes_a_team_on_the_next_day_is_not_run_before_and_when_it_is_resumed_it
     assert!(kinds(&refused).iter().any(|kind| kind.starts_with("failed")), "{:?}", kinds(&refused));
     agent.orders(OWNER, "c2", "pause", &next);
     agent.decides(&[]).unwrap();
-    assert_eq!(agent.mind.state.tasks.next_run().unwrap().next(), None);
+    assert_eq!(agent.mind.state.tasks.next_run().unwrap().next_due(), None);
     agent.orders(OWNER, "c3", "resume", &next);
     agent.decides(&[]).unwrap();
-    let (at, occurrence) = agent.mind.state.tasks.next_run().unwrap().next().unwrap();
+    let (at, occurrence) = agent.mind.state.tasks.next_run().unwrap().next_due().unwrap();
     assert_eq!(at, "1970-01-02T00:00:00Z".parse::<Timestamp>().unwrap());
     agent.later = 24 * 3_600;
     agent.write(&TASK_DUE, None, TaskDue { task_id: next, occurrence, ..Default::default() });
     agent.decides(&[]).unwrap();
-    assert!(agent.mind.state.may_begin());
+    assert!(agent.mind.state.may_begin_tasks());
     agent.is_replayed();
 }
 
@@ -351,7 +351,7 @@ fn a_next_run_that_its_owner_paused_stays_so_when_a_session_ends() {
     agent.decides(&[queues("I will look.", &["AMD"])]).unwrap();
     agent.works(&[says("AMD is flat.")]).unwrap();
     agent.works(&[told_nothing()]).unwrap();
-    assert_eq!(agent.mind.state.tasks.next_run().unwrap().status, Status::Paused);
+    assert_eq!(agent.mind.state.tasks.next_run().unwrap().status, TaskPhase::Paused);
     agent.is_replayed();
 }
 
@@ -369,13 +369,13 @@ fn a_session_of_a_lead_ends_with_a_briefing_or_the_reason_why_not_and_the_time_o
             .unwrap()
             .messages
             .iter()
-            .any(|it| matches!(it, Message::System { text } if text.contains("agent.brief")))
+            .any(|it| matches!(it, PromptMessage::System { text } if text.contains("agent.brief")))
     );
     let said = briefed(&over);
     assert_eq!((said.summary.as_str(), said.user.as_str(), said.reason.as_str()), ("NVIDIA jumps", OWNER, "it moves"));
     // The next run is an hour after.
     let next = agent.mind.state.tasks.next_run().unwrap().clone();
-    assert_eq!(next.next(), Some((over_time(&agent, &over) + SignedDuration::from_hours(1), 100)));
+    assert_eq!(next.next_due(), Some((over_time(&agent, &over) + SignedDuration::from_hours(1), 100)));
     assert!(agent.works(&[]).is_none(), "not before its time");
     // A task of the user in between puts it off, and is no second run.
     agent.hears("m1", "and AMD?");
@@ -390,7 +390,7 @@ fn a_session_of_a_lead_ends_with_a_briefing_or_the_reason_why_not_and_the_time_o
     assert_eq!(kinds(&silent), ["briefed false", "completed", "task pending"]);
     assert_eq!(briefed(&silent).summary, "");
     let put_off = agent.mind.state.tasks.next_run().unwrap().clone();
-    assert_eq!((put_off.id, put_off.failed()), (next.id, 0));
+    assert_eq!((put_off.id, put_off.failed_sessions()), (next.id, 0));
     // The time before it is nobody's any more; the new one wakes it once.
     for (occurrence, wakes) in [(100, false), (101, true), (101, false)] {
         agent.write(&TASK_DUE, None, TaskDue { task_id: next.id.to_string(), occurrence, ..Default::default() });
@@ -438,7 +438,7 @@ fn only_the_owner_pauses_a_team_and_what_is_paused_begins_nothing() {
 #[test]
 fn a_worker_rests_when_its_lead_says_so_and_nobody_else() {
     let mut agent = worker();
-    let request = ids::named("r", &["1"]).to_string();
+    let request = ids::from_parts("r", &["1"]).to_string();
     agent.is_asked("work", &request, "Find the news");
     agent.decides(&[]).unwrap();
     agent.is_asked("pause", "", "budget");
@@ -459,7 +459,7 @@ fn a_worker_rests_when_its_lead_says_so_and_nobody_else() {
     agent.write(&AGENT_REQUEST, None, decided("resume", 21));
     assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["team active"]);
     assert!(agent.next_work().is_some());
-    assert_eq!(agent.mind.state.tasks.queue()[0].status, Status::Pending);
+    assert_eq!(agent.mind.state.tasks.queue()[0].status, TaskPhase::Pending);
 }
 
 #[test]
@@ -467,7 +467,7 @@ fn an_agent_that_is_not_there_answers_that_it_is_not() {
     let mut agent = worker();
     agent.log.clear();
     agent.mind = Log::default();
-    agent.is_asked("work", &ids::named("r", &["1"]).to_string(), "Find the news");
+    agent.is_asked("work", &ids::from_parts("r", &["1"]).to_string(), "Find the news");
     let refused = agent.decides(&[]).unwrap();
     assert_eq!(kinds(&refused), ["task scheduled", "task failed"]);
     assert_eq!(answers(&refused).len(), 1);
@@ -515,7 +515,7 @@ fn a_team_over_its_budget_is_resumed_once_its_owner_raised_it_and_rests_on_where
     agent.write(&AGENT_DEFINED, None, raised);
     let resumed = agent.team_is_ordered(OWNER, "resume").unwrap();
     assert_eq!(kinds(&resumed)[0], "team active");
-    assert!(agent.mind.state.may_begin());
+    assert!(agent.mind.state.may_begin_tasks());
     agent.is_replayed();
     let (mut agent, _) = over_budget();
     assert_eq!(kinds(&agent.team_is_ordered(OWNER, "pause").unwrap())[0], "team paused");
@@ -528,7 +528,7 @@ fn another_agent_that_asks_a_team_at_rest_is_told_so() {
     let mut agent = lead(0);
     agent.decides(&[]).unwrap();
     agent.team_is_ordered(OWNER, "pause").unwrap();
-    let request = ids::named("r", &["9"]).to_string();
+    let request = ids::from_parts("r", &["9"]).to_string();
     agent.is_asked("think", &request, "what is new?");
     let refused = format!("{:?}", agent.decides(&[]).unwrap());
     assert!(refused.contains("is paused and begins nothing until its owner ann resumes it"), "{refused}");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::DEFAULT_SCENARIO;
-use crate::answer::{Message, Reply};
+use crate::answer::{Reply, ReplyMessage};
 use crate::scenario::Fault;
 use crate::wire::request::ChatRequest;
 
@@ -13,14 +13,14 @@ fn scenario(yaml: &str) -> Scenario {
 }
 
 /// Answers the request `{model: m, ...body}`, with every claim granted.
-fn play<T>(scenario: &Scenario, mut body: Value, look: impl FnOnce(&Answer<'_>) -> T) -> T {
+fn play<T>(scenario: &Scenario, mut body: Value, look: impl FnOnce(&SimulatedAnswer<'_>) -> T) -> T {
     body["model"] = body.get("model").cloned().unwrap_or(json!("m"));
     let body = body.to_string();
     let request: ChatRequest<'_> = serde_json::from_str(&body).expect("it is a request");
-    look(&answer(scenario, &Conversation::of(&request), |_| true))
+    look(&answer(scenario, &Conversation::from_request(&request), |_| true))
 }
 
-fn message<'a>(answer: &'a Answer<'_>) -> &'a Message {
+fn message<'a>(answer: &'a SimulatedAnswer<'_>) -> &'a ReplyMessage {
     match &answer.reply {
         Reply::Message(message) => message,
         other => panic!("a message was expected, not {other:?}"),
@@ -184,7 +184,7 @@ fn a_rule_with_times_claims_each_use_and_only_if_it_matches_otherwise() {
     );
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "go" }] }).to_string();
     let request: ChatRequest<'_> = serde_json::from_str(&body).expect("it is a request");
-    let conversation = Conversation::of(&request);
+    let conversation = Conversation::from_request(&request);
     let mut claims = Vec::new();
     let mut ask = |granted| {
         let answer = answer(&scenario, &conversation, |claim| {

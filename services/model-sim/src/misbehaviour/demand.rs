@@ -47,18 +47,18 @@ impl Demand {
     #[must_use]
     pub fn violation(self, request: &Value) -> Option<String> {
         match self {
-            Self::FullAssistant => first(assistants(request), |(_, message)| is_empty(message))
+            Self::FullAssistant => first(assistants(request), |(_, message)| is_empty_message(message))
                 .map(|(at, _)| format!("messages.{at}: text content blocks must be non-empty")),
-            Self::ReasoningContent => field_with_calls(request, "reasoning_content"),
-            Self::ReasoningDetails => field_with_calls(request, "reasoning_details"),
-            Self::ThoughtSignature => signature(request),
-            Self::ToolsWithCalls => tools_with_calls(request),
+            Self::ReasoningContent => find_missing_field(request, "reasoning_content"),
+            Self::ReasoningDetails => find_missing_field(request, "reasoning_details"),
+            Self::ThoughtSignature => find_missing_signature(request),
+            Self::ToolsWithCalls => find_missing_tools(request),
             Self::OpenAi => tools(request).find_map(bad_tool).or_else(|| bad_ids(request)),
             Self::PlainSchemas => tools(request).find_map(|(_, tool)| bad_schema(&tool["parameters"])),
-            Self::OneSystem => one_system(request),
-            Self::Alternating => alternating(request),
-            Self::NineCharacterIds => nine_characters(request),
-            Self::PairedResults => paired(request),
+            Self::OneSystem => find_late_system(request),
+            Self::Alternating => find_repeated_role(request),
+            Self::NineCharacterIds => find_bad_mistral_id(request),
+            Self::PairedResults => find_unpaired_result(request),
         }
     }
 }
@@ -88,25 +88,25 @@ fn first<T>(mut all: impl Iterator<Item = T>, fits: impl Fn(&T) -> bool) -> Opti
     all.find(fits)
 }
 
-fn is_empty(message: &Value) -> bool {
+fn is_empty_message(message: &Value) -> bool {
     let content = &message["content"];
     let says = content.as_str().is_some_and(|text| !text.trim().is_empty());
     !says && content.as_array().is_none_or(Vec::is_empty) && calls(message).is_empty()
 }
 
-fn field_with_calls(request: &Value, field: &str) -> Option<String> {
+fn find_missing_field(request: &Value, field: &str) -> Option<String> {
     let lacking = |message: &Value| message[field].is_null() || message[field] == "";
     first(callers(request), |(_, message)| lacking(message))
         .map(|(at, _)| format!("Missing `{field}` field in the assistant message at message index {at}."))
 }
 
-fn signature(request: &Value) -> Option<String> {
+fn find_missing_signature(request: &Value) -> Option<String> {
     let lacking = |message: &Value| !at(message, "/tool_calls/0/extra_content/google/thought_signature").is_string();
     first(callers(request), |(_, message)| lacking(message))
         .map(|_| "Function call is missing a thought_signature in functionCall parts.".to_owned())
 }
 
-fn tools_with_calls(request: &Value) -> Option<String> {
+fn find_missing_tools(request: &Value) -> Option<String> {
     let is_offered = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     (!is_offered && callers(request).next().is_some())
         .then(|| "Anthropic expects the `tools=` param to be passed in when the history has tool calls.".to_owned())
@@ -177,13 +177,13 @@ fn bad_ids(request: &Value) -> Option<String> {
     wrong_id.or_else(|| first(arguments, |text| !is_json(text)).map(|_| "arguments are not JSON".to_owned()))
 }
 
-fn one_system(request: &Value) -> Option<String> {
+fn find_late_system(request: &Value) -> Option<String> {
     let late =
         |(at, message): &(usize, &Value)| *at > 0 && (message["role"] == "system" || message["role"] == "developer");
     first(messages(request), late).map(|_| "System message must be at the beginning.".to_owned())
 }
 
-fn alternating(request: &Value) -> Option<String> {
+fn find_repeated_role(request: &Value) -> Option<String> {
     let roles: Vec<&str> = messages(request).filter_map(|(_, message)| message["role"].as_str()).collect();
     let same = |pair: &&[&str]| matches!(pair, [one, next] if one == next && matches!(*one, "user" | "assistant"));
     roles
@@ -192,13 +192,13 @@ fn alternating(request: &Value) -> Option<String> {
         .map(|_| "Conversation roles must alternate user/assistant/user/assistant/...".to_owned())
 }
 
-fn nine_characters(request: &Value) -> Option<String> {
+fn find_bad_mistral_id(request: &Value) -> Option<String> {
     let fits = |id: &str| id.len() == MISTRAL_ID && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     first(ids(request), |id| !fits(id))
         .map(|id| format!("Tool call id was {id:.40} but must be a-z, A-Z, 0-9, with a length of {MISTRAL_ID}."))
 }
 
-fn paired(request: &Value) -> Option<String> {
+fn find_unpaired_result(request: &Value) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     for (_, message) in messages(request) {
         if message["role"] == "tool" {

@@ -1,6 +1,6 @@
 //! Forms in which real endpoints give an answer that is meant well: what a scenario says, in other bytes. Pure.
 //!
-//! A client must get the same out of all of them, except of those that [`Form::fails`], which it must survive by asking again.
+//! A client must get the same out of all of them, except of those that [`WireForm::fails`], which it must survive by asking again.
 
 mod whole;
 
@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    json::{at, put, take},
+    json::{at, remove_field, set_field},
     raw::{event, single_bytes},
-    wire::response::{Delivery, Frame, Sent, json_bytes},
+    wire::response::{Delivery, Frame, WireAnswer, json_bytes},
 };
 
 /// The call in a chunk, and its arguments.
@@ -21,7 +21,7 @@ const ARGUMENTS: &str = "/choices/0/delta/tool_calls/0/function/arguments";
 /// A form by the name that scenarios know it by.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum WireForm {
     /// Lines end in a carriage return and a newline.
     Crlf,
     /// Comments, pings and empty data stand between the chunks.
@@ -72,7 +72,7 @@ pub enum Form {
     Empty,
 }
 
-impl Form {
+impl WireForm {
     /// Those that a client must survive by itself: what misbehaviour at random is drawn from.
     pub const ALL: [Self; 24] = [
         Self::Crlf,
@@ -132,10 +132,10 @@ impl Form {
 
     /// A well-formed answer in this form.
     #[must_use]
-    pub fn shape(self, mut sent: Sent, delivery: Delivery) -> Sent {
+    pub fn shape(self, mut sent: WireAnswer, delivery: Delivery) -> WireAnswer {
         match self {
             Self::Busy => return refusal(429, &json!({ "error": { "message": "slow down", "code": 429 } }), Some("0")),
-            Self::HtmlError => return html(),
+            Self::HtmlError => return html_error(),
             Self::Overloaded => {
                 return refusal(
                     529,
@@ -170,17 +170,17 @@ impl Form {
         }
     }
 
-    fn shape_body(self, mut sent: Sent) -> Sent {
+    fn shape_body(self, mut sent: WireAnswer) -> WireAnswer {
         let Some(mut body) = sent.frames.first().and_then(data).and_then(|data| serde_json::from_slice(data).ok())
         else {
             return sent;
         };
         self.shape_json(&mut body, "message");
         match self {
-            Self::ErrorInStream => put(&mut body, "error", upstream()),
+            Self::ErrorInStream => set_field(&mut body, "error", upstream_error()),
             Self::Empty => {
                 if let Some(choice) = body.pointer_mut("/choices/0") {
-                    put(choice, "message", json!({ "role": "assistant", "content": "" }));
+                    set_field(choice, "message", json!({ "role": "assistant", "content": "" }));
                 }
             }
             _ => {}
@@ -189,7 +189,7 @@ impl Form {
         sent
     }
 
-    fn shape_stream(self, mut sent: Sent) -> Sent {
+    fn shape_stream(self, mut sent: WireAnswer) -> WireAnswer {
         let mut chunks: Vec<Value> = sent.frames.iter().filter_map(chunk).collect();
         chunks.iter_mut().for_each(|chunk| self.shape_json(chunk, "delta"));
         match self {
@@ -197,11 +197,11 @@ impl Form {
             Self::EncodedTwice | Self::ObjectArguments | Self::TrailingRubbish => {
                 chunks = self.with_whole_calls(chunks)
             }
-            Self::WholeBody => return Sent::json(200, json_bytes(&whole::body(&chunks))),
+            Self::WholeBody => return WireAnswer::json(200, json_bytes(&whole::body(&chunks))),
             Self::Empty => chunks.retain(says_nothing),
             Self::ErrorInStream => {
                 chunks.truncate(chunks.len() / 2);
-                chunks.push(json!({ "error": upstream() }));
+                chunks.push(json!({ "error": upstream_error() }));
             }
             _ => {}
         }
@@ -224,16 +224,22 @@ impl Form {
     /// Changes a chunk, or a whole body, in place.
     fn shape_json(self, answer: &mut Value, said: &str) {
         match self {
-            Self::NoUsage => take(answer, "usage"),
+            Self::NoUsage => remove_field(answer, "usage"),
             Self::OddUsage if answer["usage"].is_object() => {
-                put(answer, "usage", json!({ "prompt_tokens": 12.0, "completion_tokens": "7", "total_tokens": null }));
+                set_field(
+                    answer,
+                    "usage",
+                    json!({ "prompt_tokens": 12.0, "completion_tokens": "7", "total_tokens": null }),
+                );
             }
             _ => {}
         }
         let Some(choice) = answer.pointer_mut("/choices/0") else { return };
         match self {
-            Self::NoFinish => put(choice, "finish_reason", Value::Null),
-            Self::ErrorFinish if choice["finish_reason"].is_string() => put(choice, "finish_reason", json!("error")),
+            Self::NoFinish => set_field(choice, "finish_reason", Value::Null),
+            Self::ErrorFinish if choice["finish_reason"].is_string() => {
+                set_field(choice, "finish_reason", json!("error"))
+            }
             _ => {}
         }
         let calls = choice.pointer_mut(&format!("/{said}/tool_calls")).and_then(Value::as_array_mut);
@@ -245,11 +251,11 @@ impl Form {
     fn shape_call(self, call: &mut Value) {
         let index = call["index"].as_u64();
         match self {
-            Self::SameIndex if index.is_some() => put(call, "index", json!(0)),
-            Self::NoIndex => take(call, "index"),
+            Self::SameIndex if index.is_some() => set_field(call, "index", json!(0)),
+            Self::NoIndex => remove_field(call, "index"),
             Self::GappedIndex => {
                 if let Some(index) = index {
-                    put(call, "index", json!(100_u64.saturating_sub(index * 3)));
+                    set_field(call, "index", json!(100_u64.saturating_sub(index * 3)));
                 }
             }
             Self::PrefixedName => {
@@ -332,19 +338,19 @@ fn empty_first(mut chunk: Value) -> Value {
     chunk
 }
 
-fn upstream() -> Value {
+fn upstream_error() -> Value {
     json!({ "message": "Provider disconnected unexpectedly", "code": 502 })
 }
 
-fn refusal(status: u16, body: &Value, retry_after: Option<&str>) -> Sent {
-    let mut sent = Sent::json(status, json_bytes(body));
+fn refusal(status: u16, body: &Value, retry_after: Option<&str>) -> WireAnswer {
+    let mut sent = WireAnswer::json(status, json_bytes(body));
     sent.headers.extend(retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_owned())));
     sent
 }
 
-fn html() -> Sent {
+fn html_error() -> WireAnswer {
     let page = "<html><head><title>503 Service Temporarily Unavailable</title></head></html>";
-    Sent { status: 503, content_type: "text/html".to_owned(), ..Sent::json(503, Bytes::from(page)) }
+    WireAnswer { status: 503, content_type: "text/html".to_owned(), ..WireAnswer::json(503, Bytes::from(page)) }
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ mod tests {
         let body =
             json!({ "model": "m", "messages": [{ "role": "user", "content": text }], "tools": tools }).to_string();
         let request: ChatRequest<'_> = serde_json::from_str(&body).expect("it is a request");
-        let conversation = Conversation::of(&request).with_body(body.as_bytes());
+        let conversation = Conversation::from_request(&request).with_body(body.as_bytes());
         let answer = matching::answer(scenario, &conversation, |_| true);
         assert!(answer.rule.is_some_and(|rule| rule.starts_with(&format!("{name}/"))), "{name}: {:?}", answer.rule);
         answer.reply
@@ -116,7 +116,7 @@ mod tests {
         for preset in all() {
             for padding in [0, 40_000] {
                 match first_reply(&scenario, &preset.name, padding) {
-                    Reply::Raw(raw) => assert!(raw.sent().is_ok(), "{}", preset.name),
+                    Reply::Raw(raw) => assert!(raw.to_wire_answer().is_ok(), "{}", preset.name),
                     Reply::Message(message) => {
                         let text = message.text.unwrap_or_default();
                         assert!(!text.starts_with("(model simulator)"), "{}: {text}", preset.name);

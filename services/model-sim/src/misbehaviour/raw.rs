@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::json::put;
-use crate::wire::response::{Frame, Sent};
+use crate::json::set_field;
+use crate::wire::response::{Frame, WireAnswer};
 
 /// Bytes of an answer that is written out, in all.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -34,14 +34,14 @@ pub struct RawReply {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
 pub enum Chunk {
-    Known(Known),
-    Written(Box<Written>),
+    Known(FixedChunk),
+    Written(Box<WrittenChunk>),
 }
 
 /// A piece that is the same in every stream.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Known {
+pub enum FixedChunk {
     /// A chunk without choices that tells 10 and 5 tokens.
     Usage,
     /// The line that ends a stream.
@@ -55,7 +55,7 @@ pub enum Known {
 /// A piece that is written out: of `text`, `hex` and `json` one, or else a chunk of what the other keys say.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Written {
+pub struct WrittenChunk {
     /// Bytes as they are.
     pub text: Option<String>,
     /// Bytes in hexadecimal digits.
@@ -82,7 +82,7 @@ impl RawReply {
     ///
     /// # Errors
     /// If it is wrong: the mistake in it.
-    pub fn read(value: Value) -> Result<Self, String> {
+    pub fn parse(value: Value) -> Result<Self, String> {
         let reply: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
         if reply.body.is_some() && !reply.chunks.is_empty() {
             return Err("give it a body or chunks, not both".to_owned());
@@ -97,13 +97,13 @@ impl RawReply {
     ///
     /// # Errors
     /// If digits are no bytes, or it is too long.
-    pub fn sent(&self) -> Result<Sent, String> {
+    pub fn to_wire_answer(&self) -> Result<WireAnswer, String> {
         let usual = match &self.body {
             None => "text/event-stream",
             Some(Value::String(_)) => "text/plain",
             Some(_) => "application/json",
         };
-        Ok(Sent {
+        Ok(WireAnswer {
             status: self.status.unwrap_or(200),
             content_type: self.content_type.clone().unwrap_or_else(|| usual.to_owned()),
             headers: self.headers.clone().into_iter().collect(),
@@ -143,7 +143,7 @@ impl RawReply {
     }
 }
 
-impl Known {
+impl FixedChunk {
     fn frame(self, line_end: &str) -> Frame {
         let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 });
         match self {
@@ -157,7 +157,7 @@ impl Known {
     }
 }
 
-impl Written {
+impl WrittenChunk {
     fn bytes(&self, line_end: &str) -> Result<Bytes, String> {
         if let Some(text) = &self.text {
             return Ok(Bytes::from(text.clone()));
@@ -180,14 +180,14 @@ fn call(given: &Map<String, Value>) -> Value {
     let (function, beside): (Map<_, _>, Map<_, _>) =
         given.clone().into_iter().partition(|(key, _)| key == "name" || key == "arguments");
     let mut call = json!({ "type": "function", "function": function });
-    beside.into_iter().for_each(|(key, value)| put(&mut call, &key, value));
+    beside.into_iter().for_each(|(key, value)| set_field(&mut call, &key, value));
     call
 }
 
 fn chunk(choices: Value, more: &Map<String, Value>) -> Value {
     let mut chunk = json!({ "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 1, "model": "sim" });
-    put(&mut chunk, "choices", choices);
-    more.clone().into_iter().for_each(|(key, value)| put(&mut chunk, &key, value));
+    set_field(&mut chunk, "choices", choices);
+    more.clone().into_iter().for_each(|(key, value)| set_field(&mut chunk, &key, value));
     chunk
 }
 
@@ -219,7 +219,7 @@ mod tests {
 
     fn text(yaml: &str) -> Result<String, String> {
         let value: Value = serde_saphyr::from_str(yaml).map_err(|error| error.to_string())?;
-        let frames = RawReply::read(value)?.sent()?.frames;
+        let frames = RawReply::parse(value)?.to_wire_answer()?.frames;
         let data = frames.iter().filter_map(|frame| match frame {
             Frame::Data(data) => Some(data.as_ref()),
             _ => None,
@@ -261,6 +261,6 @@ mod tests {
     #[test]
     fn bytes_can_come_one_by_one() {
         let reply = RawReply { body: Some(json!("ab")), split: true, ..RawReply::default() };
-        assert_eq!(reply.sent().expect("it is sent").frames.len(), 2);
+        assert_eq!(reply.to_wire_answer().expect("it is sent").frames.len(), 2);
     }
 }

@@ -10,11 +10,11 @@ use super::format::{
     ToolCallFile, read_section,
 };
 use super::{
-    AnswerPlan, Arguments, Conditions, Content, ErrorPlan, MessagePlan, Pace, ResultConditions, Rule, Scenario, Script,
-    Times, ToolCallPlan, expand, wire_tool_name,
+    AnswerContent, AnswerPlan, Arguments, Conditions, ErrorPlan, MessagePlan, Pace, ResultConditions, Scenario,
+    ScenarioRule, Script, Times, ToolCallPlan, expand, wire_tool_name,
 };
 use crate::raw::RawReply;
-use crate::templates::{Argument, Templates, Text};
+use crate::templates::{Argument, TemplateText, Templates};
 
 /// A delay longer than this is a mistyped number rather than a slow model.
 const LONGEST_DELAY_MS: u64 = 600_000;
@@ -25,14 +25,14 @@ pub(super) fn scenario(yaml: &str) -> Result<Scenario, Vec<String>> {
     let (defaults, _) = compiler.section::<DefaultsFile>("defaults", file.defaults);
     compiler.defaults = compiler.pace("defaults", (defaults.delay_ms, defaults.chunk_delay_ms, defaults.chunk_chars));
     if file.rules.is_empty() {
-        compiler.mistake("rules: there must be at least one rule");
+        compiler.add_mistake("rules: there must be at least one rule");
     }
     let mut rules = Vec::new();
     for rule in file.rules {
         let line = rule.referenced.line();
-        match expand::expanded(rule.value) {
+        match expand::expand_rule(rule.value) {
             Ok(given) => rules.extend(given.into_iter().filter_map(|rule| compiler.rule(line, rule))),
-            Err(mistake) => compiler.mistake(format!("rule at line {line}: {mistake}")),
+            Err(mistake) => compiler.add_mistake(format!("rule at line {line}: {mistake}")),
         }
     }
     if !compiler.mistakes.is_empty() {
@@ -54,12 +54,12 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn mistake(&mut self, mistake: impl Into<String>) {
+    fn add_mistake(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
     }
 
     /// The value, or none after having noted the mistake.
-    fn noted<T>(&mut self, result: Result<T, String>) -> Option<T> {
+    fn ok_or_note<T>(&mut self, result: Result<T, String>) -> Option<T> {
         result.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
 
@@ -75,24 +75,24 @@ impl Compiler {
         (read, complete)
     }
 
-    fn rule(&mut self, line: u64, value: Value) -> Option<Rule> {
+    fn rule(&mut self, line: u64, value: Value) -> Option<ScenarioRule> {
         let name = value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let path = if name.is_empty() {
             let path = format!("rule at line {line}");
-            self.mistake(format!("{path}: give it a name"));
+            self.add_mistake(format!("{path}: give it a name"));
             path
         } else {
             format!("rule '{name}' (line {line})")
         };
         if !name.is_empty() && !self.names.insert(name.clone()) {
-            self.mistake(format!("{path}: an earlier rule has the same name"));
+            self.add_mistake(format!("{path}: an earlier rule has the same name"));
         }
         let (file, complete): (RuleFile, _) = self.section(&path, value);
         if file.times == Some(0) {
-            self.mistake(format!("{path}.times: must be at least 1"));
+            self.add_mistake(format!("{path}.times: must be at least 1"));
         }
         if complete && file.times_per.is_some() && file.times.is_none() && file.for_ms.is_none() {
-            self.mistake(format!("{path}.times_per: says nothing without times"));
+            self.add_mistake(format!("{path}.times_per: says nothing without times"));
         }
         let limited = file.times.is_some() || file.for_ms.is_some();
         let times = limited.then(|| Times {
@@ -101,11 +101,11 @@ impl Compiler {
             within_ms: file.for_ms,
         });
         if complete && file.reply.is_some() == file.turn.is_some() {
-            self.mistake(format!("{path}: give it either a reply or a turn of replies"));
+            self.add_mistake(format!("{path}: give it either a reply or a turn of replies"));
         }
         let when = self.conditions(&format!("{path}.when"), file.when);
         let script = self.script(&path, file.reply, file.turn)?;
-        Some(Rule { name, when, times, script })
+        Some(ScenarioRule { name, when, times, script })
     }
 
     fn script(&mut self, path: &str, reply: Option<Value>, turn: Option<Vec<Value>>) -> Option<Script> {
@@ -114,7 +114,7 @@ impl Compiler {
         }
         let rounds = turn?;
         if rounds.is_empty() {
-            self.mistake(format!("{path}.turn: there must be at least one reply"));
+            self.add_mistake(format!("{path}.turn: there must be at least one reply"));
         }
         let answers: Vec<_> = rounds
             .into_iter()
@@ -146,7 +146,7 @@ impl Compiler {
             round: file.round,
             result: file.result.map(|result| self.result(path, result)),
             any_user: self.patterns(path, "any_user_", file.any_user_contains, file.any_user_matches),
-            violates: file.violates.list(),
+            violates: file.violates.into_vec(),
             larger_than_tokens: file.larger_than_tokens,
             may_call: file.may_call,
         }
@@ -174,7 +174,7 @@ impl Compiler {
             return None;
         }
         if needles.iter().any(String::is_empty) {
-            self.mistake(format!("{path}: an empty text is contained in everything"));
+            self.add_mistake(format!("{path}: an empty text is contained in everything"));
         }
         self.pattern(path, &alternatives(needles))
     }
@@ -185,7 +185,7 @@ impl Compiler {
             return None;
         }
         if starts.iter().any(String::is_empty) {
-            self.mistake(format!("{path}: everything starts with an empty text"));
+            self.add_mistake(format!("{path}: everything starts with an empty text"));
         }
         self.pattern(path, &format!(r"\A\s*(?:{})", alternatives(starts)))
     }
@@ -193,7 +193,7 @@ impl Compiler {
     fn pattern(&mut self, path: &str, pattern: &str) -> Option<Regex> {
         let compiled = RegexBuilder::new(pattern).case_insensitive(true).build();
         // The regex crate draws its syntax errors over several lines; the last says what is wrong.
-        self.noted(compiled.map_err(|error| {
+        self.ok_or_note(compiled.map_err(|error| {
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("{path}: {reason}")
@@ -210,33 +210,33 @@ impl Compiler {
         let says_something =
             file.text.is_some() || file.json.is_some() || file.reasoning.is_some() || !file.tool_calls.is_empty();
         if file.text.is_some() && file.json.is_some() {
-            self.mistake(format!("{path}: give it a text or json, not both"));
+            self.add_mistake(format!("{path}: give it a text or json, not both"));
         }
         if complete && file.reasoning_as.is_some() && file.reasoning.is_none() {
-            self.mistake(format!("{path}.reasoning_as: says nothing without reasoning"));
+            self.add_mistake(format!("{path}.reasoning_as: says nothing without reasoning"));
         }
-        let forms = std::mem::take(&mut file.form).list();
+        let forms = std::mem::take(&mut file.form).into_vec();
         let content = match file.error.take() {
             _ if file.raw.is_some() => {
                 if complete && (says_something || file.fault.is_some() || !forms.is_empty()) {
-                    self.mistake(format!("{path}: a raw answer stands alone"));
+                    self.add_mistake(format!("{path}: a raw answer stands alone"));
                 }
-                Content::Raw(self.raw(path, file.raw.take().unwrap_or_default())?)
+                AnswerContent::Raw(self.raw(path, file.raw.take().unwrap_or_default())?)
             }
             Some(_) if says_something || file.fault.is_some() => {
-                self.mistake(format!(
+                self.add_mistake(format!(
                     "{path}: an error stands alone, without text, json, reasoning, tool_calls or fault"
                 ));
                 return None;
             }
-            Some(error) => Content::Error(self.error(path, error)?),
+            Some(error) => AnswerContent::Error(self.error(path, error)?),
             None => {
                 if complete && !says_something && file.fault != Some(Fault::Hang) {
-                    self.mistake(format!(
+                    self.add_mistake(format!(
                         "{path}: give it a text, json, reasoning, tool_calls, an error or `fault: hang`"
                     ));
                 }
-                Content::Message(self.message(path, &mut file)?)
+                AnswerContent::Message(self.message(path, &mut file)?)
             }
         };
         Some(AnswerPlan { pace, fault: file.fault, forms, content })
@@ -246,8 +246,8 @@ impl Compiler {
     /// it.
     fn raw(&mut self, path: &str, value: Value) -> Option<Argument> {
         let path = format!("{path}.raw");
-        let read = RawReply::read(value.clone()).map_err(|mistake| format!("{path}: {mistake}"));
-        self.noted(read)?;
+        let read = RawReply::parse(value.clone()).map_err(|mistake| format!("{path}: {mistake}"));
+        self.ok_or_note(read)?;
         self.argument(&path, value)
     }
 
@@ -282,30 +282,33 @@ impl Compiler {
         if ends.as_ref().is_none_or(rising) {
             return Some(ends);
         }
-        self.mistake(format!("{path}.chunk_ends: expected rising numbers of characters, the first at least 1"));
+        self.add_mistake(format!("{path}.chunk_ends: expected rising numbers of characters, the first at least 1"));
         None
     }
 
     /// A text that may be absent; none only if it is there and wrong.
-    fn text(&mut self, path: &str, key: &str, source: Option<String>) -> Option<Option<Text>> {
+    fn text(&mut self, path: &str, key: &str, source: Option<String>) -> Option<Option<TemplateText>> {
         let Some(source) = source else { return Some(None) };
         let compiled = self.templates.compile_text(&format!("{path}.{key}"), source);
-        self.noted(compiled).map(Some)
+        self.ok_or_note(compiled).map(Some)
     }
 
     fn tool_call(&mut self, path: &str, file: ToolCallFile) -> Option<ToolCallPlan> {
         let tool = wire_tool_name(&file.tool);
         if !is_wire_name(&tool) {
-            self.mistake(format!("{path}.tool: '{}' is not 1 to 64 of letters, digits, '.', '_' and '-'", file.tool));
+            self.add_mistake(format!(
+                "{path}.tool: '{}' is not 1 to 64 of letters, digits, '.', '_' and '-'",
+                file.tool
+            ));
         }
         let arguments = match (file.arguments, file.raw_arguments) {
             (Some(_), Some(_)) => {
-                self.mistake(format!("{path}: give it arguments or raw_arguments, not both"));
+                self.add_mistake(format!("{path}: give it arguments or raw_arguments, not both"));
                 return None;
             }
             (None, Some(raw)) => {
                 let compiled = self.templates.compile_text(&format!("{path}.raw_arguments"), raw);
-                Arguments::Raw(self.noted(compiled)?)
+                Arguments::Raw(self.ok_or_note(compiled)?)
             }
             (None, None) => Arguments::Json(Argument::Map(Vec::new())),
             (Some(fields), None) => {
@@ -322,13 +325,13 @@ impl Compiler {
 
     fn error(&mut self, path: &str, file: ErrorFile) -> Option<ErrorPlan> {
         if !(400..=599).contains(&file.status) {
-            self.mistake(format!("{path}.error.status: must be 400 to 599, not {}", file.status));
+            self.add_mistake(format!("{path}.error.status: must be 400 to 599, not {}", file.status));
         }
         let message = file.message.unwrap_or_else(|| "the scenario asked for this error".to_owned());
         let compiled = self.templates.compile_text(&format!("{path}.error.message"), message);
         Some(ErrorPlan {
             status: file.status,
-            message: self.noted(compiled)?,
+            message: self.ok_or_note(compiled)?,
             kind: file.kind,
             code: file.code,
             retry_after: file.retry_after,
@@ -342,11 +345,11 @@ impl Compiler {
     ) -> Pace {
         for (key, delay) in [("delay_ms", delay_ms), ("chunk_delay_ms", chunk_delay_ms)] {
             if delay.is_some_and(|delay| delay > LONGEST_DELAY_MS) {
-                self.mistake(format!("{path}.{key}: must be at most {LONGEST_DELAY_MS}"));
+                self.add_mistake(format!("{path}.{key}: must be at most {LONGEST_DELAY_MS}"));
             }
         }
         if chunk_chars == Some(0) {
-            self.mistake(format!("{path}.chunk_chars: must be at least 1"));
+            self.add_mistake(format!("{path}.chunk_chars: must be at least 1"));
         }
         Pace {
             delay_ms: delay_ms.unwrap_or(self.defaults.delay_ms),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::presets;
 
 /// The rules that a rule stands for: itself, unless it names a preset.
-pub(super) fn expanded(rule: Value) -> Result<Vec<Value>, String> {
+pub(super) fn expand_rule(rule: Value) -> Result<Vec<Value>, String> {
     let Some(named) = rule.get("misbehave") else { return Ok(vec![rule]) };
     let named = named.as_str().unwrap_or_default();
     let preset = presets::all().iter().find(|preset| preset.name == named);
@@ -16,10 +16,15 @@ pub(super) fn expanded(rule: Value) -> Result<Vec<Value>, String> {
         return Err(format!("{other}: stands beside misbehave, which says it all"));
     }
     let when = rule.get("when").and_then(Value::as_object).cloned().unwrap_or_default();
-    Ok(preset.rules.iter().zip(1..).map(|(given, number)| joined(given, &when, format!("{name}/{number}"))).collect())
+    Ok(preset
+        .rules
+        .iter()
+        .zip(1..)
+        .map(|(given, number)| join_conditions(given, &when, format!("{name}/{number}")))
+        .collect())
 }
 
-fn joined(given: &Value, when: &Map<String, Value>, name: String) -> Value {
+fn join_conditions(given: &Value, when: &Map<String, Value>, name: String) -> Value {
     let mut rule = given.clone();
     let mut conditions = when.clone();
     conditions.extend(given.get("when").and_then(Value::as_object).cloned().unwrap_or_default());

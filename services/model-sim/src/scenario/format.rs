@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use crate::demand::Demand;
-use crate::form::Form;
+use crate::form::WireForm;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +70,7 @@ pub(super) struct ConditionsFile {
     pub result: Option<ResultFile>,
     pub any_user_contains: OneOrMany,
     pub any_user_matches: Option<String>,
-    pub violates: Words<Demand>,
+    pub violates: WordList<Demand>,
     pub larger_than_tokens: Option<usize>,
     pub may_call: Option<bool>,
 }
@@ -105,7 +105,7 @@ pub(super) struct AnswerFile {
     pub usage: Option<UsageFile>,
     pub error: Option<ErrorFile>,
     pub fault: Option<Fault>,
-    pub form: Words<Form>,
+    pub form: WordList<WireForm>,
     pub raw: Option<Value>,
     pub delay_ms: Option<u64>,
     pub chunk_delay_ms: Option<u64>,
@@ -184,19 +184,19 @@ pub(super) struct DefaultsFile {
 /// A list of known words that may be written as a single one.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Words<W> {
+pub(super) enum WordList<W> {
     One(W),
     Many(Vec<W>),
 }
 
-impl<W> Default for Words<W> {
+impl<W> Default for WordList<W> {
     fn default() -> Self {
         Self::Many(Vec::new())
     }
 }
 
-impl<W> Words<W> {
-    pub(super) fn list(self) -> Vec<W> {
+impl<W> WordList<W> {
+    pub(super) fn into_vec(self) -> Vec<W> {
         match self {
             Self::One(word) => vec![word],
             Self::Many(words) => words,

@@ -53,20 +53,20 @@ impl ContentPart<'_> {
     ///
     /// # Errors
     /// If its base64 is none.
-    pub fn received(&self) -> Result<Option<ReceivedPart>, String> {
+    pub fn to_received_part(&self) -> Result<Option<ReceivedPart>, String> {
         for (kind, given) in [("image", &self.image_url), ("video", &self.video_url)] {
             let Some(given) = given else { continue };
             let Some((media_type, data)) = data_url(&given.url) else {
                 return Ok(Some(ReceivedPart { kind, ..ReceivedPart::default() }));
             };
-            return decoded(kind, media_type.to_owned(), data).map(Some);
+            return decode_part(kind, media_type.to_owned(), data).map(Some);
         }
         let Some(audio) = &self.input_audio else { return Ok(None) };
         let media_type = match audio.format.as_ref() {
             "mp3" => "audio/mpeg".to_owned(),
             format => format!("audio/{format}"),
         };
-        decoded("audio", media_type, &audio.data).map(Some)
+        decode_part("audio", media_type, &audio.data).map(Some)
     }
 }
 
@@ -74,7 +74,7 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-fn decoded(kind: &'static str, media_type: String, data: &str) -> Result<ReceivedPart, String> {
+fn decode_part(kind: &'static str, media_type: String, data: &str) -> Result<ReceivedPart, String> {
     let bytes = STANDARD.decode(data).map_err(|error| format!("the base64 of a part of type {kind}: {error}"))?;
     let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(ReceivedPart { kind, media_type, size: bytes.len(), sha256 })

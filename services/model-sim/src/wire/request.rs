@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    block,
+    context_block,
     part::{ContentPart, ReceivedPart},
 };
 
@@ -13,7 +13,7 @@ use super::{
 pub struct ChatRequest<'a> {
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "each")]
+    #[serde(borrow, deserialize_with = "deserialize_messages")]
     pub messages: Vec<RequestMessage<'a>>,
     #[serde(borrow, default)]
     pub tools: Option<Vec<OfferedTool<'a>>>,
@@ -60,17 +60,19 @@ struct WireMessage<'a> {
 }
 
 /// The messages, each for itself where the words of several stand in one.
-fn each<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RequestMessage<'a>>, D::Error> {
+fn deserialize_messages<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<RequestMessage<'a>>, D::Error> {
     let messages = Vec::<WireMessage<'a>>::deserialize(deserializer)?;
-    Ok(messages.into_iter().flat_map(WireMessage::apart).collect())
+    Ok(messages.into_iter().flat_map(WireMessage::into_messages).collect())
 }
 
 impl<'a> WireMessage<'a> {
-    fn apart(self) -> Vec<RequestMessage<'a>> {
+    fn into_messages(self) -> Vec<RequestMessage<'a>> {
         let Self { role, content: MessageText(text, parts), mut tool_calls, mut tool_call_id } = self;
         let texts = match role.as_ref() {
-            "user" => block::messages(text),
-            "tool" => vec![block::split(text)],
+            "user" => context_block::messages(text),
+            "tool" => vec![context_block::split(text)],
             _ => vec![(text, Vec::new())],
         };
         let last = texts.len().saturating_sub(1);
@@ -149,7 +151,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageText<'a> {
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
                 let (mut lines, mut received) = (Vec::new(), Vec::new());
                 while let Some(part) = parts.next_element::<ContentPart<'de>>()? {
-                    received.extend(part.received().map_err(serde::de::Error::custom)?);
+                    received.extend(part.to_received_part().map_err(serde::de::Error::custom)?);
                     lines.push(part.text.unwrap_or_else(|| format!("[{}]", part.kind)));
                 }
                 Ok(MessageText(Cow::Owned(lines.join("\n")), received))

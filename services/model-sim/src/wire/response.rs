@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, ErrorReply, Message, ToolCall};
+use crate::answer::{ErrorReply, ReplyMessage, ReplyToolCall, SimulatedAnswer};
 use crate::scenario::{Fault, ReasoningForm};
 
 /// The parts that make an answer's ids unlike any other's.
@@ -39,7 +39,7 @@ pub enum Frame {
 
 /// An answer as it goes over the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct WireAnswer {
     pub status: u16,
     pub content_type: String,
     /// Names and values, beside the content type.
@@ -49,7 +49,7 @@ pub struct Sent {
     pub is_apart: bool,
 }
 
-impl Sent {
+impl WireAnswer {
     /// A body of JSON.
     #[must_use]
     pub fn json(status: u16, body: Bytes) -> Self {
@@ -59,7 +59,7 @@ impl Sent {
 }
 
 #[derive(Serialize)]
-struct Usage {
+struct WireUsage {
     prompt_tokens: u32,
     completion_tokens: u32,
     total_tokens: u32,
@@ -73,7 +73,7 @@ struct Function<'a> {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct WireCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct Call<'a> {
 }
 
 #[derive(Default, Serialize)]
-struct Said<'a> {
+struct MessageOrDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,34 +96,34 @@ struct Said<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     reasoning_details: &'a [Value],
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<WireCall<'a>>,
 }
 
 #[derive(Serialize)]
-struct Choice<'a> {
+struct WireChoice<'a> {
     index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Said<'a>>,
+    message: Option<MessageOrDelta<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    delta: Option<Said<'a>>,
+    delta: Option<MessageOrDelta<'a>>,
     finish_reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct Completion<'a> {
+struct WireCompletion<'a> {
     id: &'a str,
     object: &'static str,
     created: u64,
     model: &'a str,
-    choices: Vec<Choice<'a>>,
+    choices: Vec<WireChoice<'a>>,
     /// Absent, `null` or there: a stream with usage has `null` in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Option<Usage>>,
+    usage: Option<Option<WireUsage>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> MessageOrDelta<'a> {
     /// Adds reasoning, in the fields of its form.
-    fn thinking(self, reasoning: Option<&'a str>, form: ReasoningForm) -> Self {
+    fn with_reasoning(self, reasoning: Option<&'a str>, form: ReasoningForm) -> Self {
         let (reasoning_content, reasoning) = match form {
             ReasoningForm::ReasoningContent => (reasoning, None),
             ReasoningForm::Reasoning => (None, reasoning),
@@ -137,17 +137,29 @@ impl<'a> Said<'a> {
 
 /// A message as it is sent, in its forms, fault and all.
 #[must_use]
-pub fn sent(answer: &Answer<'_>, message: &Message, model: &str, stamp: Stamp, delivery: Delivery) -> Sent {
+pub fn to_wire_answer(
+    answer: &SimulatedAnswer<'_>,
+    message: &ReplyMessage,
+    model: &str,
+    stamp: Stamp,
+    delivery: Delivery,
+) -> WireAnswer {
     let content_type = if delivery == Delivery::Whole { "application/json" } else { "text/event-stream" };
     let frames = frames(answer, message, model, stamp, delivery);
     let sent =
-        Sent { status: 200, content_type: content_type.to_owned(), headers: Vec::new(), frames, is_apart: false };
+        WireAnswer { status: 200, content_type: content_type.to_owned(), headers: Vec::new(), frames, is_apart: false };
     answer.forms.iter().fold(sent, |sent, form| form.shape(sent, delivery))
 }
 
 /// The steps in which a message is sent, fault and all.
 #[must_use]
-pub fn frames(answer: &Answer<'_>, message: &Message, model: &str, stamp: Stamp, delivery: Delivery) -> Vec<Frame> {
+pub fn frames(
+    answer: &SimulatedAnswer<'_>,
+    message: &ReplyMessage,
+    model: &str,
+    stamp: Stamp,
+    delivery: Delivery,
+) -> Vec<Frame> {
     let mut frames = match delivery {
         Delivery::Whole => {
             let body = whole(message, model, stamp);
@@ -159,7 +171,7 @@ pub fn frames(answer: &Answer<'_>, message: &Message, model: &str, stamp: Stamp,
             }
         }
         Delivery::Stream { include_usage } => {
-            let stream = Stream { id: completion_id(stamp), model, stamp, include_usage };
+            let stream = CompletionStream { id: completion_id(stamp), model, stamp, include_usage };
             stream.events(message, answer.pace.chunk_chars).into_iter().map(Frame::Data).collect()
         }
     };
@@ -196,41 +208,41 @@ fn completion_id(stamp: Stamp) -> String {
     format!("chatcmpl-sim-{:x}-{}", stamp.run, stamp.request)
 }
 
-fn call_id(call: &ToolCall, index: usize, stamp: Stamp) -> String {
+fn call_id(call: &ReplyToolCall, index: usize, stamp: Stamp) -> String {
     let made = || format!("call_{:x}_{}_{index}", stamp.run, stamp.request);
     call.id.clone().unwrap_or_else(made)
 }
 
-fn usage(message: &Message) -> Usage {
-    Usage {
+fn usage(message: &ReplyMessage) -> WireUsage {
+    WireUsage {
         prompt_tokens: message.prompt_tokens,
         completion_tokens: message.completion_tokens,
         total_tokens: message.prompt_tokens.saturating_add(message.completion_tokens),
     }
 }
 
-fn whole(message: &Message, model: &str, stamp: Stamp) -> Bytes {
+fn whole(message: &ReplyMessage, model: &str, stamp: Stamp) -> Bytes {
     let ids: Vec<_> = message.tool_calls.iter().enumerate().map(|(index, call)| call_id(call, index, stamp)).collect();
-    let calls = message.tool_calls.iter().zip(&ids).map(|(call, id)| Call {
+    let calls = message.tool_calls.iter().zip(&ids).map(|(call, id)| WireCall {
         index: None,
         id: Some(id),
         kind: Some("function"),
         function: Function { name: Some(&call.name), arguments: &call.arguments },
     });
-    let said = Said {
+    let said = MessageOrDelta {
         role: Some("assistant"),
         content: message.text.as_deref(),
         tool_calls: calls.collect(),
         reasoning_details: &message.reasoning_details,
-        ..Said::default()
+        ..MessageOrDelta::default()
     };
-    let said = said.thinking(message.reasoning.as_deref(), message.reasoning_form);
-    json_bytes(&Completion {
+    let said = said.with_reasoning(message.reasoning.as_deref(), message.reasoning_form);
+    json_bytes(&WireCompletion {
         id: &completion_id(stamp),
         object: "chat.completion",
         created: stamp.created,
         model,
-        choices: vec![Choice {
+        choices: vec![WireChoice {
             index: 0,
             message: Some(said),
             delta: None,
@@ -241,7 +253,7 @@ fn whole(message: &Message, model: &str, stamp: Stamp) -> Bytes {
 }
 
 /// An item with the first half of its data, and the rest of that, if it can be told which item it belongs to.
-fn halves(item: &Value) -> (Value, Option<Value>) {
+fn split_encrypted(item: &Value) -> (Value, Option<Value>) {
     let data = item.get("data").and_then(Value::as_str).filter(|data| data.is_ascii());
     let (Some(data), Some(index)) = (data, item.get("index")) else { return (item.clone(), None) };
     let (first, rest) = data.split_at(data.len() / 2);
@@ -252,33 +264,36 @@ fn halves(item: &Value) -> (Value, Option<Value>) {
     (head, Some(json!({ "type": item.get("type"), "index": index, "data": rest })))
 }
 
-struct Stream<'a> {
+struct CompletionStream<'a> {
     id: String,
     model: &'a str,
     stamp: Stamp,
     include_usage: bool,
 }
 
-impl Stream<'_> {
-    fn events(&self, message: &Message, chunk_chars: usize) -> Vec<Bytes> {
-        let mut events = vec![self.delta(Said { role: Some("assistant"), ..Said::default() })];
+impl CompletionStream<'_> {
+    fn events(&self, message: &ReplyMessage, chunk_chars: usize) -> Vec<Bytes> {
+        let mut events = vec![self.delta(MessageOrDelta { role: Some("assistant"), ..MessageOrDelta::default() })];
         for part in pieces(message.reasoning.as_deref().unwrap_or_default(), chunk_chars) {
-            events.push(self.delta(Said::default().thinking(Some(part), message.reasoning_form)));
+            events.push(self.delta(MessageOrDelta::default().with_reasoning(Some(part), message.reasoning_form)));
         }
         for item in &message.reasoning_details {
             // What is encrypted comes in two pieces.
-            let (head, rest) = halves(item);
+            let (head, rest) = split_encrypted(item);
             for piece in [Some(head), rest].into_iter().flatten() {
-                events.push(self.delta(Said { reasoning_details: std::slice::from_ref(&piece), ..Said::default() }));
+                events.push(self.delta(MessageOrDelta {
+                    reasoning_details: std::slice::from_ref(&piece),
+                    ..MessageOrDelta::default()
+                }));
             }
         }
         let text = message.text.as_deref().unwrap_or_default();
         let parts: Vec<&str> = match &message.chunk_ends {
-            Some(ends) => pieces_ending(text, ends).collect(),
+            Some(ends) => split_at_ends(text, ends).collect(),
             None => pieces(text, chunk_chars).collect(),
         };
         for part in parts {
-            events.push(self.delta(Said { content: Some(part), ..Said::default() }));
+            events.push(self.delta(MessageOrDelta { content: Some(part), ..MessageOrDelta::default() }));
         }
         for (index, call) in message.tool_calls.iter().enumerate() {
             // Id and name come once, in a first delta without arguments.
@@ -288,7 +303,7 @@ impl Stream<'_> {
                 events.push(self.call(index, None, part));
             }
         }
-        events.push(self.event(Some((Said::default(), Some(&message.finish_reason))), None));
+        events.push(self.event(Some((MessageOrDelta::default(), Some(&message.finish_reason))), None));
         if self.include_usage {
             events.push(self.event(None, Some(usage(message))));
         }
@@ -297,23 +312,23 @@ impl Stream<'_> {
     }
 
     fn call(&self, index: usize, first: Option<(&str, &str)>, arguments: &str) -> Bytes {
-        let call = Call {
+        let call = WireCall {
             index: Some(index),
             id: first.map(|(id, _)| id),
             kind: first.map(|_| "function"),
             function: Function { name: first.map(|(_, name)| name), arguments },
         };
-        self.delta(Said { tool_calls: vec![call], ..Said::default() })
+        self.delta(MessageOrDelta { tool_calls: vec![call], ..MessageOrDelta::default() })
     }
 
-    fn delta(&self, said: Said<'_>) -> Bytes {
+    fn delta(&self, said: MessageOrDelta<'_>) -> Bytes {
         self.event(Some((said, None)), None)
     }
 
-    fn event(&self, said: Option<(Said<'_>, Option<&str>)>, usage: Option<Usage>) -> Bytes {
+    fn event(&self, said: Option<(MessageOrDelta<'_>, Option<&str>)>, usage: Option<WireUsage>) -> Bytes {
         let choice =
-            said.map(|(said, finish_reason)| Choice { index: 0, message: None, delta: Some(said), finish_reason });
-        let chunk = json_bytes(&Completion {
+            said.map(|(said, finish_reason)| WireChoice { index: 0, message: None, delta: Some(said), finish_reason });
+        let chunk = json_bytes(&WireCompletion {
             id: &self.id,
             object: "chat.completion.chunk",
             created: self.stamp.created,
@@ -337,7 +352,7 @@ fn pieces(text: &str, chars: usize) -> impl Iterator<Item = &str> {
 }
 
 /// Splits a text behind so many characters from its beginning, which rise.
-fn pieces_ending<'t>(text: &'t str, ends: &[usize]) -> impl Iterator<Item = &'t str> {
+fn split_at_ends<'t>(text: &'t str, ends: &[usize]) -> impl Iterator<Item = &'t str> {
     let place = |end: &usize| text.char_indices().nth(*end).map_or(text.len(), |(index, _)| index);
     let places = ends.iter().map(place).chain([text.len()]);
     let mut begins = 0;

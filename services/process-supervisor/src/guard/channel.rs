@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::lines::LineBuffer;
-use crate::protocol::{Command, MAX_LINE_BYTES, Report};
+use crate::line_buffer::LineBuffer;
+use crate::protocol::{GuardCommand, MAX_LINE_BYTES, Report};
 
 /// A pipe that polls as writable takes this much at once without blocking (`PIPE_BUF`).
 const ATOMIC_WRITE_BYTES: usize = 4096;
@@ -20,12 +20,12 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 pub(super) const MAX_READS: usize = 256;
 
 /// Commands come in here.
-pub(super) struct Control {
+pub(super) struct CommandPipe {
     pipe: File,
     lines: LineBuffer,
 }
 
-impl Control {
+impl CommandPipe {
     /// On standard input.
     pub(super) fn open() -> io::Result<Self> {
         Ok(Self { pipe: File::from(io::stdin().as_fd().try_clone_to_owned()?), lines: LineBuffer::new(MAX_LINE_BYTES) })
@@ -34,8 +34,8 @@ impl Control {
     /// Reads all that has come.
     ///
     /// # Errors
-    /// As [`Control::read`].
-    pub(super) fn read_what_has_come(&mut self) -> io::Result<()> {
+    /// As [`CommandPipe::read`].
+    pub(super) fn read_available(&mut self) -> io::Result<()> {
         for _ in 0..MAX_READS {
             if !is_readable(self.pipe.as_fd()) {
                 break;
@@ -63,13 +63,13 @@ impl Control {
     ///
     /// # Errors
     /// When it is none.
-    pub(super) fn next_command(&mut self) -> io::Result<Option<Command>> {
+    pub(super) fn next_command(&mut self) -> io::Result<Option<GuardCommand>> {
         let line = self.lines.next_line().map_err(io::Error::other)?;
         line.map(|line| serde_json::from_slice(&line).map_err(io::Error::from)).transpose()
     }
 }
 
-impl AsFd for Control {
+impl AsFd for CommandPipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }

@@ -17,7 +17,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::{
     access,
-    namespace::{own_network, own_proc},
+    namespace::{mount_own_proc, unshare_network},
     privileges::{close_inherited, drop_capabilities},
     system_calls::{self, FilterError},
 };
@@ -86,10 +86,10 @@ enum LaunchError {
 /// `Ok` when the gate was closed for good instead of opened.
 fn launch(spec: &Spec, input: File, gate: &mut impl BufRead) -> Result<(), LaunchError> {
     if spec.pid_namespace {
-        own_proc().map_err(LaunchError::Proc)?;
+        mount_own_proc().map_err(LaunchError::Proc)?;
     }
     if spec.network_namespace {
-        own_network().map_err(LaunchError::Network)?;
+        unshare_network().map_err(LaunchError::Network)?;
     }
     confine()?;
     let mut command = Command::new(&spec.program);
@@ -101,10 +101,10 @@ fn launch(spec: &Spec, input: File, gate: &mut impl BufRead) -> Result<(), Launc
         access::restrict(access, spec)?;
     }
     if spec.seccomp {
-        system_calls::restrict(Sockets::of(spec.access.as_ref()))?;
+        system_calls::restrict(Sockets::for_access(spec.access.as_ref()))?;
     }
     // Last, because the memory limit may be less than what this process itself has mapped.
-    limit(&spec.bounds)?;
+    apply_limits(&spec.bounds)?;
     Err(LaunchError::Exec {
         program: spec.program.display().to_string(),
         cwd: spec.cwd.display().to_string(),
@@ -139,7 +139,7 @@ fn confine() -> Result<(), LaunchError> {
     drop_capabilities().map_err(LaunchError::Capabilities)
 }
 
-fn limit(bounds: &Bounds) -> Result<(), LaunchError> {
+fn apply_limits(bounds: &Bounds) -> Result<(), LaunchError> {
     lower(Resource::RLIMIT_CORE, 0, 0)?;
     // SIGXCPU first, so that the outcome tells, and SIGKILL for whoever ignores it.
     lower(Resource::RLIMIT_CPU, bounds.cpu_s, bounds.cpu_s.saturating_add(1))?;

@@ -15,20 +15,20 @@
 //!
 //! In a PID namespace ([`namespace`]) a program cannot reach its guard, and the kernel ends all of it with the guard.
 //! On a machine that allows none, a program that kills its guard (they may share a user) dies with it; a daemon that
-//! the program started in a session of its own survives, and is left to the supervisor ([`crate::guarded`]). The guard
+//! the program started in a session of its own survives, and is left to the supervisor ([`crate::guarded_process`]). The guard
 //! cannot outlast a program that kills both it and the supervisor, unless Landlock protects both.
 
 mod access;
 mod channel;
-pub(crate) mod family;
-mod input;
+mod gated_process;
 pub mod launch;
-mod myself;
 pub mod namespace;
+mod own_binary;
 mod privileges;
-mod process;
+pub(crate) mod process_table;
+pub(crate) mod process_tree;
+mod program_input;
 pub mod system_calls;
-pub(crate) mod tree;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -42,13 +42,13 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
 use nix::unistd::setsid;
 
-use self::channel::{Control, MAX_READS, Reports, is_readable};
-use self::process::Process;
-use self::tree::ignore_interruption;
+use self::channel::{CommandPipe, MAX_READS, Reports, is_readable};
+use self::gated_process::GatedProcess;
+use self::process_tree::ignore_interruption;
 use crate::clock::{self, Alarm};
-use crate::output::Capture;
-use crate::protocol::{self, Command, Exit, Report, Spec, Stream, Usage};
-use crate::watch::{Cause, Effect, Input, Watch};
+use crate::output_capture::Capture;
+use crate::protocol::{self, Exit, GuardCommand, Report, ResourceUsage, Spec, Stream};
+use crate::watch::{Cause, Effect, ProcessWatch, WatchInput};
 
 /// Milliseconds. A supervisor that reads nothing for so long when all is over does not learn how
 /// it ended.
@@ -74,10 +74,10 @@ pub fn run() -> Result<(), GuardError> {
     setsid()?;
     prctl::set_child_subreaper(true)?;
     let signals = take_signals()?;
-    let mut control = Control::open()?;
+    let mut control = CommandPipe::open()?;
     let spec = loop {
         match control.next_command()? {
-            Some(Command::Prepare { spec }) => break spec,
+            Some(GuardCommand::Prepare { spec }) => break spec,
             Some(_) => return Err(GuardError::Unprepared),
             None => control.read()?,
         }
@@ -85,7 +85,7 @@ pub fn run() -> Result<(), GuardError> {
     let mut guard = Guard::prepare(&spec, control, signals)?;
     let watched = guard.watch();
     // A guard that cannot see what happens must not let it go on.
-    guard.finish(watched.as_ref().copied().unwrap_or(Cause::SupervisorLost))?;
+    guard.kill_and_report(watched.as_ref().copied().unwrap_or(Cause::SupervisorLost))?;
     watched.map(drop)
 }
 
@@ -99,19 +99,19 @@ fn take_signals() -> nix::Result<SignalFd> {
 }
 
 struct Guard {
-    control: Control,
+    control: CommandPipe,
     reports: Reports,
     signals: SignalFd,
-    process: Process,
+    process: GatedProcess,
     capture: Capture,
-    watch: Watch,
+    watch: ProcessWatch,
     alarm: Alarm,
     released: Option<Instant>,
 }
 
 /// A source that `poll` reports as ready.
 #[derive(Clone, Copy)]
-enum Source {
+enum PollSource {
     Clock,
     Control,
     Signals,
@@ -122,14 +122,14 @@ enum Source {
 }
 
 impl Guard {
-    fn prepare(spec: &Spec, control: Control, signals: SignalFd) -> Result<Self, GuardError> {
+    fn prepare(spec: &Spec, control: CommandPipe, signals: SignalFd) -> Result<Self, GuardError> {
         let mut guard = Self {
             control,
             reports: Reports::open()?,
             signals,
-            process: Process::spawn(spec)?,
+            process: GatedProcess::spawn(spec)?,
             capture: Capture::new(spec.bounds.output_bytes),
-            watch: Watch::new(spec, clock::now()),
+            watch: ProcessWatch::new(spec, clock::now()),
             alarm: Alarm::new()?,
             released: None,
         };
@@ -145,49 +145,50 @@ impl Guard {
             // Commands may have come along with the first.
             let mut commands = Vec::new();
             let mut inputs = Vec::new();
-            if let Some(cause) = self.hear(&mut commands, &mut inputs) {
+            if let Some(cause) = self.receive_commands(&mut commands, &mut inputs) {
                 return Ok(cause);
             }
             self.obey(commands, &mut inputs);
-            self.attend_to(&ready, &mut inputs)?;
+            self.serve_sources(&ready, &mut inputs)?;
             let now = clock::now();
             for input in inputs {
-                let effect = self.watch.on(input, now);
+                let effect = self.watch.on_input(input, now);
                 if let Some(cause) = self.perform(effect) {
                     return Ok(cause);
                 }
             }
-            let effect = self.watch.expire(now);
+            let effect = self.watch.check_deadlines(now);
             if let Some(cause) = self.perform(effect) {
                 return Ok(cause);
             }
-            ready = self.ready()?;
+            ready = self.poll_sources()?;
         }
     }
 
     /// Hears all that the supervisor has said, and judges the lease by that and by the clock: beats that have arrived
     /// renew it, however late they are read. `Some` when it has lapsed; nothing else was done then.
-    fn hear(&mut self, commands: &mut Vec<Command>, inputs: &mut Vec<Input>) -> Option<Cause> {
-        if self.control.read_what_has_come().is_err() {
-            inputs.push(Input::SupervisorGone);
+    fn receive_commands(&mut self, commands: &mut Vec<GuardCommand>, inputs: &mut Vec<WatchInput>) -> Option<Cause> {
+        if self.control.read_available().is_err() {
+            inputs.push(WatchInput::SupervisorGone);
         }
         loop {
             match self.control.next_command() {
                 Ok(None) => break,
-                Ok(Some(Command::Beat { at_ms })) => {
-                    let effect = self.watch.on(Input::Beat { at: Duration::from_millis(at_ms) }, clock::now());
+                Ok(Some(GuardCommand::Beat { at_ms })) => {
+                    let effect =
+                        self.watch.on_input(WatchInput::Beat { at: Duration::from_millis(at_ms) }, clock::now());
                     if let Some(cause) = self.perform(effect) {
                         return Some(cause);
                     }
                 }
                 Ok(Some(command)) => commands.push(command),
                 Err(_) => {
-                    inputs.push(Input::SupervisorGone);
+                    inputs.push(WatchInput::SupervisorGone);
                     break;
                 }
             }
         }
-        let effect = self.watch.lapse(clock::now());
+        let effect = self.watch.check_lease(clock::now());
         self.perform(effect)
     }
 
@@ -196,7 +197,7 @@ impl Guard {
         match effect? {
             Effect::Release => {
                 self.released = Some(Instant::now());
-                self.process.release();
+                self.process.open_gate();
                 None
             }
             Effect::Terminate => {
@@ -210,38 +211,38 @@ impl Guard {
     }
 
     /// Deals with what is ready.
-    fn attend_to(&mut self, ready: &[Source], inputs: &mut Vec<Input>) -> Result<(), GuardError> {
+    fn serve_sources(&mut self, ready: &[PollSource], inputs: &mut Vec<WatchInput>) -> Result<(), GuardError> {
         for source in ready {
             match *source {
                 // What came there was heard first.
-                Source::Control | Source::Clock => {}
-                Source::Signals => {
-                    tree::clear(&self.signals);
+                PollSource::Control | PollSource::Clock => {}
+                PollSource::Signals => {
+                    process_tree::drain_signals(&self.signals);
                     if self.process.has_ended()? {
-                        inputs.push(Input::Ended);
+                        inputs.push(WatchInput::Ended);
                     } else {
                         self.process.reap_orphans();
                     }
                 }
-                Source::Reports => {
+                PollSource::Reports => {
                     if self.reports.write().is_err() {
-                        inputs.push(Input::SupervisorGone);
+                        inputs.push(WatchInput::SupervisorGone);
                     }
                 }
-                Source::Gate => self.read_gate()?,
-                Source::Input => {
+                PollSource::Gate => self.read_gate()?,
+                PollSource::Input => {
                     if let Some(report) = self.process.input.write() {
                         self.reports.push(&report)?;
                     }
                 }
-                Source::Output(stream) => self.read_output(stream)?,
+                PollSource::Output(stream) => self.read_output(stream)?,
             }
         }
         Ok(())
     }
 
     /// Waits until something is ready.
-    fn ready(&mut self) -> Result<Vec<Source>, GuardError> {
+    fn poll_sources(&mut self) -> Result<Vec<PollSource>, GuardError> {
         self.alarm.set(self.watch.deadline())?;
         // Without anything to write, the supervisor's closing of the pipe still shows.
         let writing = match self.reports.is_empty() {
@@ -251,27 +252,27 @@ impl Guard {
         // A supervisor that does not read slows the process down rather than fill the memory.
         let reading = self.reports.has_room();
         let output = |stream| match self.process.output(stream) {
-            Some(pipe) if reading => Some((Source::Output(stream), pipe)),
+            Some(pipe) if reading => Some((PollSource::Output(stream), pipe)),
             _ => None,
         };
-        let inputs: Vec<(Source, BorrowedFd<'_>)> = [
-            Some((Source::Clock, self.alarm.as_fd())),
-            Some((Source::Control, self.control.as_fd())),
-            self.process.gate().map(|gate| (Source::Gate, gate)),
+        let inputs: Vec<(PollSource, BorrowedFd<'_>)> = [
+            Some((PollSource::Clock, self.alarm.as_fd())),
+            Some((PollSource::Control, self.control.as_fd())),
+            self.process.gate().map(|gate| (PollSource::Gate, gate)),
             output(Stream::Stdout),
             output(Stream::Stderr),
             // After the gate and the output, which may explain a death.
-            Some((Source::Signals, self.signals.as_fd())),
+            Some((PollSource::Signals, self.signals.as_fd())),
         ]
         .into_iter()
         .flatten()
         .collect();
-        let (mut sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) =
+        let (mut sources, mut fds): (Vec<PollSource>, Vec<PollFd<'_>>) =
             inputs.into_iter().map(|(source, fd)| (source, PollFd::new(fd, PollFlags::POLLIN))).unzip();
-        sources.push(Source::Reports);
+        sources.push(PollSource::Reports);
         fds.push(PollFd::new(self.reports.as_fd(), writing));
         if let Some((pipe, writing)) = self.process.input.pipe() {
-            sources.push(Source::Input);
+            sources.push(PollSource::Input);
             fds.push(PollFd::new(pipe, writing));
         }
 
@@ -280,16 +281,18 @@ impl Guard {
         Ok(ready.filter(|(_, fd)| fd.any().unwrap_or(true)).map(|(source, _)| source).collect())
     }
 
-    fn obey(&mut self, commands: Vec<Command>, inputs: &mut Vec<Input>) {
+    fn obey(&mut self, commands: Vec<GuardCommand>, inputs: &mut Vec<WatchInput>) {
         for command in commands {
             match command {
-                Command::Go => inputs.push(Input::Go),
-                Command::Cancel { grace_ms } => inputs.push(Input::Cancel { grace: Duration::from_millis(grace_ms) }),
-                Command::Write { text, close } => self.process.input.push(&text, close),
-                Command::Signal { signal } => self.process.signal(signal.into()),
+                GuardCommand::Go => inputs.push(WatchInput::Go),
+                GuardCommand::Cancel { grace_ms } => {
+                    inputs.push(WatchInput::Cancel { grace: Duration::from_millis(grace_ms) })
+                }
+                GuardCommand::Write { text, close } => self.process.input.push(&text, close),
+                GuardCommand::Signal { signal } => self.process.signal(signal.into()),
                 // Both ends are the same binary: who says this is not our supervisor. Beats were heard before.
-                Command::Prepare { .. } | Command::Beat { .. } => {
-                    inputs.push(Input::SupervisorGone);
+                GuardCommand::Prepare { .. } | GuardCommand::Beat { .. } => {
+                    inputs.push(WatchInput::SupervisorGone);
                     return;
                 }
             }
@@ -307,7 +310,7 @@ impl Guard {
         let bytes = self.process.read_output(stream);
         let output = match bytes.is_empty() {
             true => self.capture.finish(stream),
-            false => self.capture.take(stream, &bytes),
+            false => self.capture.push_bytes(stream, &bytes),
         };
         match output {
             Some(output) => self.reports.push(&Report::Output(output)),
@@ -316,11 +319,11 @@ impl Guard {
     }
 
     /// Kills all that is left, and reports.
-    fn finish(&mut self, cause: Cause) -> Result<(), GuardError> {
+    fn kill_and_report(&mut self, cause: Cause) -> Result<(), GuardError> {
         let wall = self.released.map(|at| at.elapsed()).unwrap_or_default();
         self.process.signal(Signal::SIGKILL);
-        let survivors = tree::kill_all(&self.signals)?;
-        self.read_what_is_left()?;
+        let survivors = process_tree::kill_descendants(&self.signals)?;
+        self.drain_pipes()?;
         self.reports.push(&Report::Exited(Exit {
             outcome: self.process.outcome(cause),
             usage: usage(wall)?,
@@ -331,7 +334,7 @@ impl Guard {
     }
 
     /// All writers are dead, so the pipes hold the rest, and then end.
-    fn read_what_is_left(&mut self) -> Result<(), GuardError> {
+    fn drain_pipes(&mut self) -> Result<(), GuardError> {
         if self.process.gate().is_some_and(is_readable) {
             self.process.read_gate();
         }
@@ -360,10 +363,10 @@ impl Guard {
 }
 
 /// Of all that was waited for: the launcher, the program and its descendants.
-fn usage(wall: Duration) -> nix::Result<Usage> {
+fn usage(wall: Duration) -> nix::Result<ResourceUsage> {
     let used = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let unsigned = |value: i64| u64::try_from(value).unwrap_or(0);
-    Ok(Usage {
+    Ok(ResourceUsage {
         wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
         user_ms: unsigned(used.user_time().num_milliseconds()),
         system_ms: unsigned(used.system_time().num_milliseconds()),

@@ -17,7 +17,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use kairo_core::closed;
+use kairo_core::process_protection;
 use nix::{
     errno::Errno,
     mount::{MsFlags, mount},
@@ -35,9 +35,9 @@ use rustix::thread::{
 };
 
 use super::{
-    myself::myself,
+    own_binary::own_binary_command,
     privileges::{close_inherited, drop_capabilities},
-    tree::{clear, ignore_interruption, reap},
+    process_tree::{drain_signals, ignore_interruption, reap},
 };
 
 /// Beyond standard error.
@@ -56,29 +56,29 @@ impl Namespace {
     /// When the machine does not allow it.
     pub(super) fn enter() -> io::Result<Self> {
         match unshare(CloneFlags::CLONE_NEWPID) {
-            Err(Errno::EPERM) => as_root_of_nobody_else()?,
+            Err(Errno::EPERM) => enter_user_namespace()?,
             entered => entered?,
         }
         keep_over_exec(CapabilitySet::SYS_ADMIN)?;
-        let init = myself("init").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let init = own_binary_command("init").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         Ok(Self { _init: init })
     }
 }
 
 /// Makes the namespace in one of users, in which this process may do what root may, to what is in there.
-fn as_root_of_nobody_else() -> io::Result<()> {
+fn enter_user_namespace() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
     // These files are root's for as long as this process is closed.
-    closed::open()?;
+    process_protection::allow_dumping()?;
     let mapped = fs::write("/proc/self/setgroups", "deny")
         .and_then(|()| fs::write("/proc/self/uid_map", format!("{user} {user} 1")))
         .and_then(|()| fs::write("/proc/self/gid_map", format!("{group} {group} 1")));
-    closed::close()?;
+    process_protection::forbid_dumping()?;
     mapped
 }
 
-/// `exec` takes from all but root what is not kept so. The launcher needs it for [`own_proc`], and gives it up.
+/// `exec` takes from all but root what is not kept so. The launcher needs it for [`mount_own_proc`], and gives it up.
 fn keep_over_exec(capability: CapabilitySet) -> io::Result<()> {
     let held = capabilities(None)?;
     set_capabilities(None, CapabilitySets { inheritable: held.inheritable | capability, ..held })?;
@@ -89,7 +89,7 @@ fn keep_over_exec(capability: CapabilitySet) -> io::Result<()> {
 ///
 /// # Errors
 /// When the machine does not allow it.
-pub(super) fn own_proc() -> nix::Result<()> {
+pub(super) fn mount_own_proc() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     // What is mounted and unmounted on the machine is so in here as well, and never the other way round.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
@@ -101,7 +101,7 @@ pub(super) fn own_proc() -> nix::Result<()> {
 ///
 /// # Errors
 /// When the machine does not allow it.
-pub(super) fn own_network() -> nix::Result<()> {
+pub(super) fn unshare_network() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNET)
 }
 
@@ -118,7 +118,7 @@ pub fn init() -> io::Result<()> {
     let deaths = SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
     let guard = io::stdin();
     loop {
-        clear(&deaths);
+        drain_signals(&deaths);
         reap();
         let mut news = [PollFd::new(guard.as_fd(), PollFlags::POLLIN), PollFd::new(deaths.as_fd(), PollFlags::POLLIN)];
         poll(&mut news, PollTimeout::NONE).or_else(ignore_interruption)?;
@@ -134,7 +134,7 @@ pub fn init() -> io::Result<()> {
 /// When it cannot.
 pub fn probe() -> io::Result<()> {
     let _namespace = Namespace::enter()?;
-    match myself("probe-inside").stdin(Stdio::null()).status()?.success() {
+    match own_binary_command("probe-inside").stdin(Stdio::null()).status()?.success() {
         true => Ok(()),
         false => Err(io::Error::other("it cannot have a /proc of its own")),
     }
@@ -145,7 +145,7 @@ pub fn probe() -> io::Result<()> {
 /// # Errors
 /// When it cannot go on.
 pub fn probe_inside() -> io::Result<()> {
-    Ok(own_proc()?)
+    Ok(mount_own_proc()?)
 }
 
 /// Tries to make a network that nobody else is in as well.
@@ -154,7 +154,7 @@ pub fn probe_inside() -> io::Result<()> {
 /// When it cannot.
 pub fn probe_network() -> io::Result<()> {
     let _namespace = Namespace::enter()?;
-    match myself("probe-network-inside").stdin(Stdio::null()).status()?.success() {
+    match own_binary_command("probe-network-inside").stdin(Stdio::null()).status()?.success() {
         true => Ok(()),
         false => Err(io::Error::other("it cannot have a network of its own")),
     }
@@ -165,5 +165,5 @@ pub fn probe_network() -> io::Result<()> {
 /// # Errors
 /// When it cannot go on.
 pub fn probe_network_inside() -> io::Result<()> {
-    Ok(own_network()?)
+    Ok(unshare_network()?)
 }

@@ -64,8 +64,8 @@ pub enum FilterError {
 /// When the kernel does not filter system calls.
 pub(super) fn restrict(sockets: Sockets) -> Result<(), FilterError> {
     // A library that is told that there is no such call takes the older one, whose flags a filter can see.
-    apply_filter(&program([(libc::SYS_clone3, Vec::new())].into(), Errno::ENOSYS)?)?;
-    Ok(apply_filter(&program(rules(sockets)?, Errno::EACCES)?)?)
+    apply_filter(&build_filter([(libc::SYS_clone3, Vec::new())].into(), Errno::ENOSYS)?)?;
+    Ok(apply_filter(&build_filter(rules(sockets)?, Errno::EACCES)?)?)
 }
 
 /// Restricts this process, and tries what is refused.
@@ -86,7 +86,7 @@ pub fn probe() -> Result<(), FilterError> {
         ("multipath TCP over IPv6", opened(AddressFamily::INET6, SocketType::STREAM, multipath)),
         ("a raw socket", opened(AddressFamily::INET, SocketType::RAW, None)),
         ("sending with the request to connect", sent),
-        ("a user namespace", unshare(CloneFlags::CLONE_NEWUSER).err().map(|error| error as i32).map(refusal)),
+        ("a user namespace", unshare(CloneFlags::CLONE_NEWUSER).err().map(|error| error as i32).map(to_rustix_errno)),
     ];
     restrict(Sockets::None)?;
     let without = [("TCP", opened(AddressFamily::INET, SocketType::STREAM, None))];
@@ -96,12 +96,12 @@ pub fn probe() -> Result<(), FilterError> {
     }
 }
 
-fn refusal(error: i32) -> rustix::io::Errno {
+fn to_rustix_errno(error: i32) -> rustix::io::Errno {
     rustix::io::Errno::from_raw_os_error(error)
 }
 
 /// Builds a filter that fails these calls with `error` and allows all others.
-fn program(refused: BTreeMap<i64, Vec<Rule>>, error: Errno) -> Result<BpfProgram, BackendError> {
+fn build_filter(refused: BTreeMap<i64, Vec<Rule>>, error: Errno) -> Result<BpfProgram, BackendError> {
     let errno = |error: Errno| SeccompAction::Errno(error as u32);
     let filter = SeccompFilter::new(refused, SeccompAction::Allow, errno(error), TargetArch::try_from(ARCH)?)?;
     let program = BpfProgram::try_from(filter)?;
@@ -120,25 +120,25 @@ fn without_x32() -> [sock_filter; 3] {
 }
 
 fn rules(sockets: Sockets) -> Result<BTreeMap<i64, Vec<Rule>>, BackendError> {
-    let new_user = || has(0, CloneFlags::CLONE_NEWUSER.bits() as u64);
+    let new_user = || has_flag(0, CloneFlags::CLONE_NEWUSER.bits() as u64);
     let mut rules: BTreeMap<i64, Vec<Rule>> = REFUSED.into_iter().map(|call| (call, Vec::new())).collect();
     rules.insert(libc::SYS_unshare, vec![Rule::new(vec![new_user()?])?]);
     rules.insert(libc::SYS_clone, vec![Rule::new(vec![new_user()?])?]);
     let opened = match sockets {
         Sockets::Any => return Ok(rules),
-        Sockets::Ports => of_ports()?,
+        Sockets::Ports => port_socket_rules()?,
         Sockets::None => vec![Rule::new(is_none_of(0, &[libc::AF_UNIX])?)?],
     };
     rules.insert(libc::SYS_socket, opened);
     // With the flag, sending connects.
     for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-        rules.insert(call, vec![Rule::new(vec![has(flags, libc::MSG_FASTOPEN as u64)?])?]);
+        rules.insert(call, vec![Rule::new(vec![has_flag(flags, libc::MSG_FASTOPEN as u64)?])?]);
     }
     Ok(rules)
 }
 
 /// Sockets of the machine, of TCP, whose ports Landlock restricts, and of UDP, and no others.
-fn of_ports() -> Result<Vec<Rule>, BackendError> {
+fn port_socket_rules() -> Result<Vec<Rule>, BackendError> {
     let is_type = |kind: i32| Condition::new(1, Width::Dword, Op::MaskedEq(TYPE), kind as u64);
     let of_machine = || is_none_of(0, &[libc::AF_UNIX]);
     let of_another_protocol = |kind, protocol| -> Result<Rule, BackendError> {
@@ -162,7 +162,7 @@ fn of_ports() -> Result<Vec<Rule>, BackendError> {
 }
 
 /// That an argument has this flag.
-fn has(argument: u8, flag: u64) -> Result<Condition, BackendError> {
+fn has_flag(argument: u8, flag: u64) -> Result<Condition, BackendError> {
     Condition::new(argument, Width::Dword, Op::MaskedEq(flag), flag)
 }
 

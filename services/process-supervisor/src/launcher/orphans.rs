@@ -17,8 +17,8 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, timeout};
 
-use crate::guard::family::Family;
-use crate::guard::tree::{KILL_TIMEOUT, RESCAN};
+use crate::guard::process_table::ProcessTable;
+use crate::guard::process_tree::{KILL_TIMEOUT, RESCAN};
 
 /// The guards of this process, and all else that becomes a child of it.
 #[derive(Debug, Default)]
@@ -31,12 +31,12 @@ type Guards = Arc<Mutex<BTreeSet<Pid>>>;
 
 /// Says that a guard is none, for as long as it is not dropped.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct GuardRegistration {
     pid: Pid,
     guards: Guards,
 }
 
-impl Drop for Known {
+impl Drop for GuardRegistration {
     fn drop(&mut self) {
         lock(&self.guards).remove(&self.pid);
     }
@@ -48,21 +48,21 @@ fn lock(guards: &Guards) -> MutexGuard<'_, BTreeSet<Pid>> {
 
 impl Orphans {
     /// From now on they become children of this process.
-    pub(super) fn adopt(&mut self) -> nix::Result<()> {
+    pub(super) fn become_subreaper(&mut self) -> nix::Result<()> {
         prctl::set_child_subreaper(true)?;
         self.adopted = true;
         Ok(())
     }
 
     /// Starts a guard.
-    pub(super) fn start(&self, guard: &mut Command) -> io::Result<(Child, Known)> {
+    pub(super) fn start(&self, guard: &mut Command) -> io::Result<(Child, GuardRegistration)> {
         // Nobody looks for orphans between its birth and its being known.
         let mut guards = lock(&self.guards);
         let child = guard.spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
         guards.insert(pid);
-        Ok((child, Known { pid, guards: self.guards.clone() }))
+        Ok((child, GuardRegistration { pid, guards: self.guards.clone() }))
     }
 
     /// Kills all orphans with their descendants, if this process has adopted them, and waits until they are dead.
@@ -91,7 +91,7 @@ impl Orphans {
     /// Kills what there is, and takes in what is dead. `None` when there was nothing; else how many are still alive.
     fn sweep(&self) -> io::Result<Option<usize>> {
         let guards = lock(&self.guards);
-        let family = Family::look()?;
+        let family = ProcessTable::scan()?;
         let orphans = family.children(Pid::this()).iter().filter(|pid| !guards.contains(pid));
         let mut alive = None;
         for orphan in orphans {

@@ -28,14 +28,14 @@ pub enum WorkplaceError {
 /// name is refused, links too.
 pub async fn prepare(root: &Path, agent: &Name) -> Result<PathBuf, WorkplaceError> {
     make(root, true).await?;
-    let found = look(root).await?;
+    let found = read_metadata(root).await?;
     let trusted = found.uid() == 0 || found.uid() == geteuid().as_raw();
     if !found.is_dir() || !trusted {
         return Err(WorkplaceError::Foreign { path: root.to_owned() });
     }
     let path = root.join(agent.as_str());
     make(&path, false).await?;
-    let found = look(&path).await?;
+    let found = read_metadata(&path).await?;
     let closed = found.permissions().mode() & 0o077 == 0;
     if !found.is_dir() || !closed || found.uid() != geteuid().as_raw() {
         return Err(WorkplaceError::Foreign { path });
@@ -54,7 +54,7 @@ async fn make(path: &Path, with_parents: bool) -> Result<(), WorkplaceError> {
 }
 
 /// Of the file itself, should it be a link.
-async fn look(path: &Path) -> Result<std::fs::Metadata, WorkplaceError> {
+async fn read_metadata(path: &Path) -> Result<std::fs::Metadata, WorkplaceError> {
     fs::symlink_metadata(path).await.map_err(|source| WorkplaceError::Io { path: path.to_owned(), source })
 }
 

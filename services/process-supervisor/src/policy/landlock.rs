@@ -38,7 +38,7 @@ pub struct Landlock {
     /// `off`; `best_effort`, as much as the kernel offers, of which `kairo status` says what is missing; or `required`:
     /// where the kernel cannot restrict files (before Linux 6.2, or with Landlock disabled) nothing runs. Default
     /// `best_effort`.
-    pub mode: Mode,
+    pub mode: ConfinementMode,
     /// Absolute paths of files and folders that may be read and executed; those that do not exist are passed over.
     /// Default what an ordinary program needs: `/usr`, `/bin`, `/sbin`, `/lib`, `/lib32`, `/lib64`, `/etc`,
     /// `/dev/zero`, `/dev/random`, `/dev/urandom`, `/proc/self`, `/proc/cpuinfo`, `/proc/meminfo` and `/proc/sys`.
@@ -53,7 +53,7 @@ pub struct Landlock {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum ConfinementMode {
     Off,
     #[default]
     BestEffort,
@@ -63,7 +63,7 @@ pub enum Mode {
 impl Default for Landlock {
     fn default() -> Self {
         Self {
-            mode: Mode::default(),
+            mode: ConfinementMode::default(),
             read: READ.map(PathBuf::from).into(),
             write: Vec::new(),
             connect: Vec::new(),
@@ -76,9 +76,9 @@ impl Landlock {
     /// Returns the access rules for the guard; none if Landlock is off.
     pub(super) fn access(&self) -> Option<Access> {
         let required = match self.mode {
-            Mode::Off => return None,
-            Mode::BestEffort => false,
-            Mode::Required => true,
+            ConfinementMode::Off => return None,
+            ConfinementMode::BestEffort => false,
+            ConfinementMode::Required => true,
         };
         Some(Access {
             required,

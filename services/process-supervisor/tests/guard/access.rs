@@ -4,15 +4,15 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 
-use kairo_process_supervisor::confinement::Enforced;
-use kairo_process_supervisor::protocol::{Access, Outcome, Spec};
+use kairo_process_supervisor::confinement::KernelConfinement;
+use kairo_process_supervisor::protocol::{Access, ExitOutcome, Spec};
 use tempfile::{TempDir, tempdir};
 
 use crate::{BINARY, run, shell};
 
 /// Returns true if this kernel has Landlock; prints a note if not.
 fn enforced() -> bool {
-    let enforced = Enforced::here(Path::new(BINARY)).files;
+    let enforced = KernelConfinement::detect(Path::new(BINARY)).files;
     if !enforced {
         eprintln!("SKIPPED: this kernel has no Landlock (Linux 6.2), so there is nothing to test");
     }
@@ -46,7 +46,7 @@ async fn a_program_works_in_its_folder_and_nowhere_else() {
     let script = "cat secret && echo new > file && mkdir deep && mv file deep/file && cat deep/file > /dev/null && ls \
                   deep";
     let works = run(restricted(root.path(), script)).await;
-    assert_eq!((works.exit.outcome, works.stderr.as_str()), (Outcome::Exited { code: 0 }, ""));
+    assert_eq!((works.exit.outcome, works.stderr.as_str()), (ExitOutcome::Exited { code: 0 }, ""));
     assert_eq!(works.stdout, "annfile\n");
 
     let bob = root.path().join("bob");
@@ -64,7 +64,7 @@ async fn a_program_works_in_its_folder_and_nowhere_else() {
         "cat /proc/1/cmdline".to_owned(),
     ] {
         let refused = run(restricted(root.path(), &script)).await;
-        assert_ne!(refused.exit.outcome, Outcome::Exited { code: 0 }, "{script}");
+        assert_ne!(refused.exit.outcome, ExitOutcome::Exited { code: 0 }, "{script}");
         // A link to what one may not reach would cross from one tree of files into another.
         let complaint = if script.starts_with("ln") { "cross-device link" } else { "ermission denied" };
         assert!(refused.stderr.contains(complaint), "{script}: {}", refused.stderr);
@@ -72,7 +72,7 @@ async fn a_program_works_in_its_folder_and_nowhere_else() {
         if script.starts_with("cat") || script.starts_with("ls") {
             let mut free = restricted(root.path(), &script);
             free.access = None;
-            assert_eq!(run(free).await.exit.outcome, Outcome::Exited { code: 0 }, "{script}");
+            assert_eq!(run(free).await.exit.outcome, ExitOutcome::Exited { code: 0 }, "{script}");
         }
     }
     assert_eq!(fs::read_to_string(root.path().join("bob/secret")).expect("still there"), "bob");
@@ -87,7 +87,7 @@ async fn what_is_configured_may_be_written_and_the_program_itself_executed() {
     let shared = root.path().join("bob");
     let mut spec = restricted(root.path(), &format!("echo new > {}/secret", shared.display()));
     spec.access.as_mut().expect("restricted").write.push(shared.clone());
-    assert_eq!(run(spec).await.exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(run(spec).await.exit.outcome, ExitOutcome::Exited { code: 0 });
     assert_eq!(fs::read_to_string(shared.join("secret")).expect("still there"), "new\n");
 
     // In a folder that is not listed; and as little as any kernel enforces will do.
@@ -96,18 +96,18 @@ async fn what_is_configured_may_be_written_and_the_program_itself_executed() {
     let mut spec = restricted(root.path(), "");
     spec.program = program;
     spec.access.as_mut().expect("restricted").required = false;
-    assert_eq!(run(spec).await.exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(run(spec).await.exit.outcome, ExitOutcome::Exited { code: 0 });
 }
 
 #[tokio::test]
 async fn a_program_cannot_kill_its_guard() {
-    if !Enforced::here(Path::new(BINARY)).signals {
+    if !KernelConfinement::detect(Path::new(BINARY)).signals {
         eprintln!("SKIPPED: this kernel's Landlock has no signal scopes (Linux 6.12), so there is nothing to test");
         return;
     }
     let root = folders();
     let killer = run(restricted(root.path(), "kill -9 $PPID; tail -f /dev/null & kill $! && exit 7")).await;
-    assert_eq!(killer.exit.outcome, Outcome::Exited { code: 7 }, "its own children it may signal");
+    assert_eq!(killer.exit.outcome, ExitOutcome::Exited { code: 7 }, "its own children it may signal");
     assert!(killer.stderr.contains("not permitted"), "{}", killer.stderr);
 }
 
@@ -118,7 +118,7 @@ const TCP: &str = "use IO::Socket::INET; \
 
 #[tokio::test]
 async fn tcp_is_for_the_ports_that_are_listed() {
-    if !Enforced::here(Path::new(BINARY)).ports {
+    if !KernelConfinement::detect(Path::new(BINARY)).ports {
         eprintln!("SKIPPED: this kernel's Landlock has no TCP (Linux 6.7), so there is nothing to test");
         return;
     }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kairo_process_supervisor::guarded::{Guarded, Guards, InputError};
-use kairo_process_supervisor::protocol::{Outcome, Signal, Spec};
+use kairo_process_supervisor::guarded_process::{GuardFleet, GuardedProcess, InputError};
+use kairo_process_supervisor::protocol::{ExitOutcome, Signal, Spec};
 
 use crate::{guards, in_time, run, shell, spec};
 
@@ -19,15 +19,15 @@ fn with_input(mut spec: Spec) -> Spec {
 }
 
 /// A process and the guards that must outlast it: without them nobody renews its lease.
-async fn start(spec: Spec) -> (Guards, Guarded) {
+async fn start(spec: Spec) -> (GuardFleet, GuardedProcess) {
     let guards = guards();
     let guarded = in_time(guards.prepare(with_input(spec))).await.expect("prepared");
-    guarded.go().await.expect("the guard listens");
+    guarded.open_gate().await.expect("the guard listens");
     (guards, guarded)
 }
 
 /// Reads until `bytes` have come.
-async fn read(guarded: &mut Guarded, bytes: usize) -> String {
+async fn read(guarded: &mut GuardedProcess, bytes: usize) -> String {
     let mut read = String::new();
     while read.len() < bytes {
         read.push_str(&in_time(guarded.next_output()).await.expect("more output").text);
@@ -61,7 +61,7 @@ async fn what_is_written_is_read_until_it_is_closed() {
     assert_eq!(control.write("vier".to_owned(), false).await, Err(InputError::Closed));
 
     let exit = in_time(guarded.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(exit.outcome, ExitOutcome::Exited { code: 0 });
 }
 
 #[tokio::test]
@@ -70,9 +70,9 @@ async fn what_is_written_before_the_gate_opens_waits_there() {
     let guarded = in_time(guards.prepare(with_input(shell("read line; test \"$line\" = early")))).await;
     let guarded = guarded.expect("prepared");
     guarded.control().write("early\n".to_owned(), true).await.expect("written");
-    guarded.go().await.expect("the guard listens");
+    guarded.open_gate().await.expect("the guard listens");
     let exit = in_time(guarded.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(exit.outcome, ExitOutcome::Exited { code: 0 });
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn who_does_not_read_is_not_written_to_for_ever() {
     control.write("y".repeat(MAX_BYTES), true).await.expect("room again");
     assert_eq!(read(&mut guarded, MAX_BYTES).await, "y".repeat(MAX_BYTES));
     let exit = in_time(guarded.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(exit.outcome, ExitOutcome::Exited { code: 0 });
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn a_program_that_closes_its_input_is_not_written_to() {
 
         control.cancel(Duration::ZERO).await.expect("the guard listens");
         let exit = in_time(guarded.wait()).await.expect("an exit");
-        assert_eq!(exit.outcome, Outcome::Canceled);
+        assert_eq!(exit.outcome, ExitOutcome::Canceled);
     }
 }
 

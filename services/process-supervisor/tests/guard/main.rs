@@ -15,9 +15,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kairo_process_supervisor::guarded::{Guarded, Guards};
+use kairo_process_supervisor::guarded_process::{GuardFleet, GuardedProcess};
 use kairo_process_supervisor::launcher::Launcher;
-use kairo_process_supervisor::protocol::{Bounds, Exit, Outcome, Signal, Spec, Stream};
+use kairo_process_supervisor::protocol::{Bounds, Exit, ExitOutcome, Signal, Spec, Stream};
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::SignalFd;
 use tempfile::tempdir;
@@ -62,13 +62,13 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, what).await.expect("it happens before the deadline")
 }
 
-fn guards() -> Guards {
-    Guards::by(Arc::new(Launcher::of(BINARY)))
+fn guards() -> GuardFleet {
+    GuardFleet::new(Arc::new(Launcher::new(BINARY)))
 }
 
-async fn start(spec: Spec) -> Guarded {
+async fn start(spec: Spec) -> GuardedProcess {
     let guarded = guards().prepare(spec).await.expect("prepared");
-    guarded.go().await.expect("the guard listens");
+    guarded.open_gate().await.expect("the guard listens");
     guarded
 }
 
@@ -84,7 +84,7 @@ async fn run(spec: Spec) -> Run {
     let guards = guards();
     in_time(async {
         let mut guarded = guards.prepare(spec).await.expect("prepared");
-        guarded.go().await.expect("the guard listens");
+        guarded.open_gate().await.expect("the guard listens");
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let mut seq = 0;
         while let Some(output) = guarded.next_output().await {
@@ -105,7 +105,7 @@ async fn run(spec: Spec) -> Run {
 #[tokio::test]
 async fn output_and_exit_code_come_back() {
     let run = run(shell("echo out; echo err >&2; exit 3")).await;
-    assert_eq!(run.exit.outcome, Outcome::Exited { code: 3 });
+    assert_eq!(run.exit.outcome, ExitOutcome::Exited { code: 3 });
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("out\n", "err\n"));
     assert_eq!(run.exit.output.stdout_bytes, 4);
     assert_eq!(run.exit.output.stderr_bytes, 4);
@@ -115,10 +115,10 @@ async fn output_and_exit_code_come_back() {
 #[tokio::test]
 async fn a_signal_is_told_from_an_exit() {
     let killed = run(shell("kill -9 $$")).await;
-    assert_eq!(killed.exit.outcome, Outcome::Signaled { signal: 9 });
+    assert_eq!(killed.exit.outcome, ExitOutcome::Signaled { signal: 9 });
     // Real-time signals have no names.
     let real_time = run(shell("kill -40 $$")).await;
-    assert_eq!(real_time.exit.outcome, Outcome::Signaled { signal: 40 });
+    assert_eq!(real_time.exit.outcome, ExitOutcome::Signaled { signal: 40 });
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn the_environment_is_what_was_given_and_input_is_empty() {
     let env = spec("/usr/bin/env", &[]);
     assert_eq!(run(env).await.stdout, "PATH=/usr/bin:/bin\n");
     let cat = run(spec("/bin/cat", &[])).await;
-    assert_eq!(cat.exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(cat.exit.outcome, ExitOutcome::Exited { code: 0 });
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn only_the_three_standard_files_are_open() {
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
     let run = run(spec("/no/such/program", &[])).await;
-    let Outcome::SpawnFailed { reason } = run.exit.outcome else {
+    let ExitOutcome::SpawnFailed { reason } = run.exit.outcome else {
         panic!("{:?}", run.exit.outcome);
     };
     assert!(reason.contains("/no/such/program"), "{reason}");
@@ -174,12 +174,12 @@ async fn memory_beyond_the_limit_is_refused() {
     let allocate = ["if=/dev/zero", "of=/dev/null", "bs=512M", "count=1"];
     let mut dd = spec("/bin/dd", &allocate);
     let enough = run(dd.clone()).await;
-    assert_eq!(enough.exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(enough.exit.outcome, ExitOutcome::Exited { code: 0 });
     assert!(enough.exit.usage.max_rss_bytes > 512 << 20);
 
     dd.bounds.memory_bytes = 128 << 20;
     let refused = run(dd).await;
-    assert_eq!(refused.exit.outcome, Outcome::Exited { code: 1 });
+    assert_eq!(refused.exit.outcome, ExitOutcome::Exited { code: 1 });
     assert!(refused.stderr.contains("memory"), "{}", refused.stderr);
 }
 
@@ -189,7 +189,7 @@ async fn processor_time_is_limited() {
     spec.bounds.cpu_s = 1;
     const SIGXCPU: i32 = 24;
     let outcome = run(spec).await.exit.outcome;
-    assert_eq!(outcome, Outcome::Signaled { signal: SIGXCPU });
+    assert_eq!(outcome, ExitOutcome::Signaled { signal: SIGXCPU });
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_canceled_program_may_say_goodbye() {
     let bye = in_time(guarded.next_output()).await.expect("a line");
     assert_eq!(bye.text, "bye\n");
     let exit = in_time(guarded.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Canceled);
+    assert_eq!(exit.outcome, ExitOutcome::Canceled);
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn who_ignores_the_time_limit_is_killed() {
     let mut spec = shell("trap '' TERM; while :; do :; done");
     spec.bounds.time_ms = 1;
     spec.bounds.grace_ms = 1;
-    assert_eq!(run(spec).await.exit.outcome, Outcome::TimedOut);
+    assert_eq!(run(spec).await.exit.outcome, ExitOutcome::TimedOut);
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn output_beyond_the_limit_is_thrown_away_and_blocks_nobody() {
     let mut spec = shell("head -c 1000000 /dev/zero | tr '\\0' x; echo done >&2; exit 4");
     spec.bounds.output_bytes = 1_000;
     let run = run(spec).await;
-    assert_eq!(run.exit.outcome, Outcome::Exited { code: 4 });
+    assert_eq!(run.exit.outcome, ExitOutcome::Exited { code: 4 });
     assert_eq!(run.stdout, "x".repeat(1_000));
     assert_eq!(run.exit.output.stdout_bytes, 1_000_000);
     assert_eq!(run.exit.output.discarded_bytes, 1_000_000 - 1_000 + 5);
@@ -234,13 +234,13 @@ async fn a_flood_that_nobody_reads_does_not_hide_the_end() {
     let control = guarded.control();
     control.cancel(DEADLINE).await.expect("the guard listens");
     let exit = in_time(guarded.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Canceled);
+    assert_eq!(exit.outcome, ExitOutcome::Canceled);
 }
 
 #[tokio::test]
 async fn closed_and_binary_output_are_borne() {
     let closed = run(shell("exec >&- 2>&-; exit 5")).await;
-    assert_eq!(closed.exit.outcome, Outcome::Exited { code: 5 });
+    assert_eq!(closed.exit.outcome, ExitOutcome::Exited { code: 5 });
     let binary = run(shell("printf 'a\\377\\000\\342\\202\\254\\342'")).await;
     assert_eq!(binary.stdout, "a\u{FFFD}\u{FFFD}€\u{FFFD}");
 }
@@ -248,7 +248,7 @@ async fn closed_and_binary_output_are_borne() {
 #[tokio::test]
 async fn a_child_left_behind_does_not_hold_up_the_end() {
     let run = run(shell("tail -f /dev/null & echo done")).await;
-    assert_eq!(run.exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(run.exit.outcome, ExitOutcome::Exited { code: 0 });
     assert_eq!(run.stdout, "done\n");
 }
 
@@ -265,7 +265,7 @@ async fn a_daemon_dies_when_its_program_ends() {
     told.expect("the guard listens");
     let exit = in_time(guarded.wait()).await.expect("an exit");
     // `tail` gets the signal too, and the shell runs its trap whichever it sees first.
-    assert_eq!(exit.outcome, Outcome::Exited { code: 6 });
+    assert_eq!(exit.outcome, ExitOutcome::Exited { code: 6 });
     in_time(witness.dead()).await;
 }
 
@@ -279,7 +279,7 @@ async fn cancel_kills_who_ignores_it_and_its_daemons() {
     let canceled = guarded.control().cancel(Duration::ZERO).await;
     canceled.expect("the guard listens");
     let exit = in_time(guarded.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Canceled);
+    assert_eq!(exit.outcome, ExitOutcome::Canceled);
     in_time(witness.dead()).await;
 }
 
@@ -312,10 +312,10 @@ async fn many_processes_run_side_by_side() {
         running.push(in_time(guards.prepare(spec)).await.expect("prepared"));
     }
     for guarded in &running {
-        guarded.go().await.expect("the guard listens");
+        guarded.open_gate().await.expect("the guard listens");
     }
     for (code, guarded) in (0..).zip(running) {
         let exit = in_time(guarded.wait()).await.expect("an exit");
-        assert_eq!(exit.outcome, Outcome::Exited { code });
+        assert_eq!(exit.outcome, ExitOutcome::Exited { code });
     }
 }

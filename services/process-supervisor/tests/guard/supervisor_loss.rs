@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use kairo_process_supervisor::clock;
-use kairo_process_supervisor::guarded::GuardedError;
-use kairo_process_supervisor::protocol::{self, Outcome, Report, Spec};
+use kairo_process_supervisor::guarded_process::GuardedError;
+use kairo_process_supervisor::protocol::{self, ExitOutcome, Report, Spec};
 use tempfile::tempdir;
 
 use crate::witness::Witness;
@@ -34,14 +34,14 @@ impl Supervisor {
             guard,
             program: 0,
         };
-        supervisor.tell(protocol::Command::Prepare { spec: Box::new(spec) });
+        supervisor.tell(protocol::GuardCommand::Prepare { spec: Box::new(spec) });
         match supervisor.report() {
             Report::Ready { pid } => Self { program: pid, ..supervisor },
             report => panic!("{report:?}"),
         }
     }
 
-    pub(crate) fn tell(&mut self, command: protocol::Command) {
+    pub(crate) fn tell(&mut self, command: protocol::GuardCommand) {
         let line = serde_json::to_string(&command).expect("JSON");
         writeln!(self.commands, "{line}").expect("written");
     }
@@ -74,8 +74,8 @@ impl Supervisor {
 }
 
 /// The supervisor is alive now.
-fn beat() -> protocol::Command {
-    protocol::Command::Beat { at_ms: u64::try_from(clock::now().as_millis()).expect("milliseconds") }
+fn beat() -> protocol::GuardCommand {
+    protocol::GuardCommand::Beat { at_ms: u64::try_from(clock::now().as_millis()).expect("milliseconds") }
 }
 
 #[tokio::test]
@@ -86,12 +86,12 @@ async fn a_process_and_its_daemon_die_with_a_killed_supervisor() {
     let mut spec = shell(&format!("trap '' TERM; {}; yes", witness.daemon()));
     spec.bounds.output_bytes = 64 << 20;
     let mut supervisor = Supervisor::prepare(spec);
-    supervisor.tell(protocol::Command::Go);
+    supervisor.tell(protocol::GuardCommand::Go);
     in_time(witness.alive()).await;
 
     supervisor.signal("-KILL");
     in_time(witness.dead()).await;
-    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+    assert_eq!(supervisor.exit().outcome, ExitOutcome::SupervisorLost);
 }
 
 #[tokio::test]
@@ -101,14 +101,14 @@ async fn a_process_dies_when_its_supervisor_freezes() {
     let mut spec = shell(&witness.command());
     spec.lease_ms = 5_000;
     let mut supervisor = Supervisor::prepare(spec);
-    supervisor.tell(protocol::Command::Go);
+    supervisor.tell(protocol::GuardCommand::Go);
     in_time(witness.alive()).await;
 
     supervisor.signal("-STOP");
     // It never gets there, and the pipe stays open.
     supervisor.tell(beat());
     in_time(witness.dead()).await;
-    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+    assert_eq!(supervisor.exit().outcome, ExitOutcome::SupervisorLost);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn what_stands_still_as_a_whole_dies_with_its_lease_before_it_does_any_mor
     let mut spec = shell(&script);
     spec.lease_ms = 5_000;
     let mut supervisor = Supervisor::prepare(spec);
-    supervisor.tell(protocol::Command::Go);
+    supervisor.tell(protocol::GuardCommand::Go);
     in_time(witness.alive()).await;
 
     supervisor.signal("-STOP");
@@ -137,7 +137,7 @@ async fn what_stands_still_as_a_whole_dies_with_its_lease_before_it_does_any_mor
     // Nobody is told to go on, but the kernel wakes the guard.
     in_time(witness.dead()).await;
     assert_eq!(std::fs::metadata(&lines).expect("written").len(), written);
-    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+    assert_eq!(supervisor.exit().outcome, ExitOutcome::SupervisorLost);
 }
 
 #[tokio::test]
@@ -148,22 +148,22 @@ async fn nothing_runs_when_the_supervisor_dies_before_the_gate_opens() {
 
     let supervisor = Supervisor::prepare(shell(&script));
     supervisor.signal("-KILL");
-    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+    assert_eq!(supervisor.exit().outcome, ExitOutcome::SupervisorLost);
     assert!(!effect.exists());
 
     // The same script does have its effect once it may run.
     let mut supervisor = Supervisor::prepare(shell(&script));
-    supervisor.tell(protocol::Command::Go);
-    assert_eq!(supervisor.exit().outcome, Outcome::Exited { code: 0 });
+    supervisor.tell(protocol::GuardCommand::Go);
+    assert_eq!(supervisor.exit().outcome, ExitOutcome::Exited { code: 0 });
     assert!(effect.exists());
 }
 
 #[tokio::test]
 async fn garbage_from_the_supervisor_ends_the_process() {
     let mut supervisor = Supervisor::prepare(shell("tail -f /dev/null"));
-    supervisor.tell(protocol::Command::Go);
+    supervisor.tell(protocol::GuardCommand::Go);
     writeln!(supervisor.commands, "garbage").expect("written");
-    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+    assert_eq!(supervisor.exit().outcome, ExitOutcome::SupervisorLost);
 }
 
 #[tokio::test]
@@ -183,24 +183,24 @@ async fn a_lease_that_is_not_renewed_ends_the_process_and_beats_renew_it() {
     let guards = guards();
     let silent = in_time(guards.prepare(spec.clone())).await.expect("prepared");
     let exit = in_time(silent.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::SupervisorLost);
+    assert_eq!(exit.outcome, ExitOutcome::SupervisorLost);
 
     // A process that lasts longer than its lease, with beats in between.
     spec.bounds.time_ms = 3_000;
     let beating = in_time(guards.prepare(spec)).await.expect("prepared");
-    beating.go().await.expect("the guard listens");
+    beating.open_gate().await.expect("the guard listens");
     let beats = async {
         let mut clock = tokio::time::interval(std::time::Duration::from_millis(50));
         loop {
             clock.tick().await;
-            guards.beat();
+            guards.send_heartbeat();
         }
     };
     let exit = tokio::select! {
         exit = in_time(beating.wait()) => exit.expect("an exit"),
         () = beats => unreachable!("beats go on"),
     };
-    assert_eq!(exit.outcome, Outcome::TimedOut);
+    assert_eq!(exit.outcome, ExitOutcome::TimedOut);
 }
 
 #[tokio::test]

@@ -3,14 +3,14 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use kairo_process_supervisor::confinement::Enforced;
-use kairo_process_supervisor::protocol::{Access, Outcome, Spec};
+use kairo_process_supervisor::confinement::KernelConfinement;
+use kairo_process_supervisor::protocol::{Access, ExitOutcome, Spec};
 
 use crate::{BINARY, run, shell};
 
 /// Returns true if this kernel filters system calls; prints a note if not.
 fn enforced() -> bool {
-    let enforced = Enforced::here(Path::new(BINARY)).system_calls;
+    let enforced = KernelConfinement::detect(Path::new(BINARY)).system_calls;
     if !enforced {
         eprintln!("SKIPPED: this kernel does not filter system calls, so there is nothing to test");
     }
@@ -51,7 +51,7 @@ async fn all_opened(protocols: &[i32], connect: &[u16]) -> Vec<(i32, i32, i32)> 
                   print qq($f $k $p\n) if socket(my $s, $f, $k, $p) } } }";
     let protocols: Vec<String> = protocols.iter().map(ToString::to_string).collect();
     let out = run(filtered(script, &protocols, connect)).await;
-    assert_eq!(out.exit.outcome, Outcome::Exited { code: 0 }, "{}", out.stderr);
+    assert_eq!(out.exit.outcome, ExitOutcome::Exited { code: 0 }, "{}", out.stderr);
     let numbers = |line: &str| {
         let mut numbers = line.split(' ').map(|number| number.parse().expect("a number"));
         (numbers.next().expect("a family"), numbers.next().expect("a kind"), numbers.next().expect("a protocol"))
@@ -145,12 +145,12 @@ async fn programs_and_their_threads_start_as_ever() {
     let script = "my @all = map { my $p = fork // die $!; if (!$p) { exit 0 } $p } 1..3; waitpid($_, 0) for @all; \
                   print `echo one | cat`";
     let out = run(filtered(script, &[], &[])).await;
-    assert_eq!((out.exit.outcome, out.stdout.as_str()), (Outcome::Exited { code: 0 }, "one\n"), "{}", out.stderr);
+    assert_eq!((out.exit.outcome, out.stdout.as_str()), (ExitOutcome::Exited { code: 0 }, "one\n"), "{}", out.stderr);
 }
 
 #[tokio::test]
 async fn a_program_without_ports_is_alone_in_its_network() {
-    let enforced = Enforced::here(Path::new(BINARY));
+    let enforced = KernelConfinement::detect(Path::new(BINARY));
     if !enforced.pids || !enforced.network {
         eprintln!("SKIPPED: this machine does not allow networks of their own, so there is nothing to test");
         return;

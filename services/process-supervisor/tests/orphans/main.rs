@@ -11,9 +11,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kairo_process_supervisor::guarded::{Guarded, GuardedError, Guards};
+use kairo_process_supervisor::guarded_process::{GuardFleet, GuardedError, GuardedProcess};
 use kairo_process_supervisor::launcher::Launcher;
-use kairo_process_supervisor::protocol::{Bounds, Outcome, Spec};
+use kairo_process_supervisor::protocol::{Bounds, ExitOutcome, Spec};
 use tempfile::tempdir;
 use witness::Witness;
 
@@ -26,7 +26,7 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, what).await.expect("it happens before the deadline")
 }
 
-async fn start(guards: &Guards, script: &str) -> Guarded {
+async fn start(guards: &GuardFleet, script: &str) -> GuardedProcess {
     let spec = Spec {
         program: "/bin/sh".into(),
         args: vec!["-c".to_owned(), script.to_owned()],
@@ -50,7 +50,7 @@ async fn start(guards: &Guards, script: &str) -> Guarded {
         lease_ms: 600_000,
     };
     let guarded = in_time(guards.prepare(spec)).await.expect("prepared");
-    guarded.go().await.expect("the guard listens");
+    guarded.open_gate().await.expect("the guard listens");
     guarded
 }
 
@@ -58,8 +58,8 @@ async fn start(guards: &Guards, script: &str) -> Guarded {
 async fn a_daemon_whose_guard_was_killed_dies_and_others_do_not() {
     let dir = tempdir().expect("a directory");
     let mut witness = Witness::new(dir.path());
-    let launcher = Launcher::of(BINARY).adopting_orphans().expect("adopted");
-    let guards = Guards::by(Arc::new(launcher));
+    let launcher = Launcher::new(BINARY).adopting_orphans().expect("adopted");
+    let guards = GuardFleet::new(Arc::new(launcher));
     let other = start(&guards, "tail -f /dev/null").await;
 
     // The program waits for its daemon to be up.
@@ -77,5 +77,5 @@ async fn a_daemon_whose_guard_was_killed_dies_and_others_do_not() {
 
     other.control().cancel(Duration::ZERO).await.expect("the guard listens");
     let exit = in_time(other.wait()).await.expect("an exit");
-    assert_eq!(exit.outcome, Outcome::Canceled);
+    assert_eq!(exit.outcome, ExitOutcome::Canceled);
 }

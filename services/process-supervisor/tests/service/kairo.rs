@@ -6,7 +6,7 @@ use async_nats::{Message, Request, Subscriber};
 use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig, append::Outgoing, follow::Newest},
+    bus::{Bus, BusConfig, NatsConfig, append::OutgoingEvent, subject_follower::NewestRecord},
     config::Secret,
     envelope::{Envelope, Origin},
     ids::{self, Name},
@@ -68,7 +68,7 @@ impl Kairo {
 
         let mut stack = Stack::of_this_build(dir.path()).expect("a build");
         let work = dir.path().join("work").display().to_string();
-        stack.connect(&nats.url(), nats.users());
+        stack.use_nats(&nats.url(), nats.users());
         stack
             .common()
             .env("KAIRO_NATS__EPOCH", epoch.to_string())
@@ -156,8 +156,8 @@ impl Kairo {
             decision_sequence: 1,
             actions: actions.iter().map(invocation).collect(),
         };
-        let envelope = Envelope::entering(ids::entering(), Service::ToolRunner, Origin::Tool, Timestamp::now());
-        let event = Outgoing::new(&TOOL_INVOKE, &self.agent, envelope, body);
+        let envelope = Envelope::from_outside(ids::generate(), Service::ToolRunner, Origin::Tool, Timestamp::now());
+        let event = OutgoingEvent::new(&TOOL_INVOKE, &self.agent, envelope, body);
         self.bus.publish(&event).await.expect("written").sequence
     }
 
@@ -171,8 +171,8 @@ impl Kairo {
             target_after: 1,
             order: Some(order),
         };
-        let envelope = Envelope::entering(ids::entering(), Service::ToolRunner, Origin::Tool, Timestamp::now());
-        let event = Outgoing::new(&TOOL_ORDER, &self.agent, envelope, body);
+        let envelope = Envelope::from_outside(ids::generate(), Service::ToolRunner, Origin::Tool, Timestamp::now());
+        let event = OutgoingEvent::new(&TOOL_ORDER, &self.agent, envelope, body);
         self.bus.publish(&event).await.expect("written");
         event.envelope
     }
@@ -189,9 +189,10 @@ impl Kairo {
             ToolCall { tool: "process.cancel".to_owned(), target_action_id: action.to_string(), ..Default::default() };
         let event = Event::Action(AgentAction { action: Some(Action::ToolCall(call)) });
         let event = DecidedEvent { event_id: Uuid::now_v7().to_string(), event: Some(event), ..Default::default() };
-        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let envelope =
+            Envelope::from_outside(ids::generate(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
         let body = AgentDecision { events: vec![event], ..Default::default() };
-        let event = Outgoing::new(&AGENT_DECISION, &self.agent, envelope, body);
+        let event = OutgoingEvent::new(&AGENT_DECISION, &self.agent, envelope, body);
         self.bus.publish(&event).await.expect("written");
     }
 
@@ -266,7 +267,7 @@ impl Kairo {
     /// The same, message by message.
     pub async fn live(&self) -> Subscriber {
         let client = &self.bus.nats().expect("on nats").client;
-        let live = client.subscribe(LIVE_OUTPUT.of(&self.agent)).await.expect("a subscription");
+        let live = client.subscribe(LIVE_OUTPUT.of_owner(&self.agent)).await.expect("a subscription");
         client.flush().await.expect("subscribed");
         live
     }
@@ -290,7 +291,7 @@ impl Kairo {
 
     /// Waits for an event of a row; returns the last one.
     pub async fn last(&self, row: &Route) -> Record {
-        let newest = Newest::follow(&self.bus, row.of(&self.agent), self.following.clone());
+        let newest = NewestRecord::follow(&self.bus, row.of_owner(&self.agent), self.following.clone());
         let mut changes = newest.changes();
         let seen = changes.wait_for(Option::is_some).await.expect("somebody follows");
         seen.clone().expect("waited for")
@@ -298,7 +299,7 @@ impl Kairo {
 
     /// Waits for the first event of a row that `found` accepts.
     pub async fn until<T>(&self, row: &Route, found: impl Fn(&Body) -> Option<T>) -> T {
-        let newest = Newest::follow(&self.bus, row.of(&self.agent), self.following.clone());
+        let newest = NewestRecord::follow(&self.bus, row.of_owner(&self.agent), self.following.clone());
         let mut changes = newest.changes();
         loop {
             changes.changed().await.expect("somebody follows");
@@ -325,7 +326,7 @@ impl Kairo {
 
     /// All events of a row about the agent.
     pub async fn all(&self, row: &Route) -> Vec<Record> {
-        self.read(&row.of(&self.agent)).await
+        self.read(&row.of_owner(&self.agent)).await
     }
 
     /// Returns the number of tools in each of the capabilities ever published.

@@ -36,7 +36,7 @@ fn shell(script: &str) -> String {
     json!({"program": "sh", "args": ["-c", script]}).to_string()
 }
 
-/// Returns a script that ends with code 7 when [`tell`] writes to the pipe at `path`.
+/// Returns a script that ends with code 7 when [`report_progress`] writes to the pipe at `path`.
 fn until_told(path: &Path) -> String {
     let status = Command::new("mkfifo").arg(path).status().expect("mkfifo");
     assert!(status.success());
@@ -174,7 +174,7 @@ async fn a_process_outlives_an_absence_of_nats_and_its_end_is_kept() {
     tell(&pipe);
     in_time(witness.dead()).await;
     // By the time that this has failed, the supervisor's first attempts to write have too.
-    in_time(kairo.bus.last(&PROCESS_EXITED.of(&kairo.agent))).await.expect_err("nats is away");
+    in_time(kairo.bus.last_message(&PROCESS_EXITED.of_owner(&kairo.agent))).await.expect_err("nats is away");
     kairo.nats.restart().await.expect("restarted");
     let exited = in_time(kairo.exited(action)).await;
     assert_eq!((exited.outcome.as_str(), exited.code), ("exited", Some(7)), "{}", exited.reason);

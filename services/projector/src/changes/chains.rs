@@ -1,45 +1,45 @@
 //! Changes of chains and their steps.
 
-use kairo_read_model::stored::{Json, Key, Text, Time};
+use kairo_read_model::sql_values::{SqlJson, SqlKey, SqlText, Time};
 use uuid::Uuid;
 
 /// A chain began.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chain {
+pub struct ChainStart {
     pub sequence: i64,
     pub position: i32,
-    pub agent: Key,
-    pub thread_id: Option<Key>,
+    pub agent: SqlKey,
+    pub thread_id: Option<SqlKey>,
     pub correlation_id: Uuid,
-    pub origin: Key,
+    pub origin: SqlKey,
     pub task_id: Option<Uuid>,
-    pub plan: Text,
+    pub plan: SqlText,
     pub started_at: Time,
 }
 
 /// A step as its chain began.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct PlannedStep {
     pub group: i32,
-    pub event: Key,
-    pub params: Json,
-    pub decide: Option<Text>,
+    pub event: SqlKey,
+    pub params: SqlJson,
+    pub decide: Option<SqlText>,
 }
 
 /// A human was asked about a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepAsked {
+pub struct StepApprovalRequest {
     pub approval_id: Uuid,
-    pub filled: Json,
+    pub filled: SqlJson,
     pub at: Time,
 }
 
 /// A step's tool was called.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepBegun {
+pub struct StepStart {
     pub sequence: i64,
     pub action_id: Uuid,
-    pub filled: Json,
+    pub filled: SqlJson,
     pub at: Time,
 }
 
@@ -52,9 +52,9 @@ pub struct StepEnd {
     pub at: Time,
     pub outcome: &'static str,
     /// The content it ran with, if no tool was called for it.
-    pub filled: Option<Json>,
-    pub result: Option<Text>,
-    pub reason: Option<Text>,
+    pub filled: Option<SqlJson>,
+    pub result: Option<SqlText>,
+    pub reason: Option<SqlText>,
 }
 
 /// A chain is over, and with it the steps that were not begun.
@@ -62,6 +62,6 @@ pub struct StepEnd {
 pub struct ChainEnd {
     pub sequence: i64,
     pub at: Time,
-    pub outcome: Key,
-    pub reason: Option<Text>,
+    pub outcome: SqlKey,
+    pub reason: Option<SqlText>,
 }

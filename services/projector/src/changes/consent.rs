@@ -1,28 +1,28 @@
 //! Changes of what waits for a human's answer.
 
-use kairo_read_model::stored::{Json, Key, Time};
+use kairo_read_model::sql_values::{SqlJson, SqlKey, Time};
 use uuid::Uuid;
 
 /// A tool is to be called only if a human agrees.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Approval {
+pub struct ApprovalRequest {
     pub sequence: i64,
     pub position: i32,
-    pub agent: Key,
-    pub user: Key,
-    pub thread_id: Option<Key>,
+    pub agent: SqlKey,
+    pub user: SqlKey,
+    pub thread_id: Option<SqlKey>,
     pub correlation_id: Uuid,
-    pub tool: Key,
-    pub arguments: Json,
+    pub tool: SqlKey,
+    pub arguments: SqlJson,
     pub chain_id: Option<Uuid>,
     pub step: i32,
     pub requested_at: Time,
-    pub outside: Json,
+    pub outside: SqlJson,
 }
 
 /// A step or, without one, a chain ended: nobody needs to agree to what it asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Withdrawal {
+pub struct ApprovalWithdrawal {
     pub sequence: i64,
     pub chain_id: Uuid,
     pub step: Option<i32>,
@@ -30,31 +30,31 @@ pub struct Withdrawal {
 
 /// A thread was suggested to a user.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
+pub struct OfferCreation {
     pub sequence: i64,
     pub position: i32,
-    pub agent: Key,
-    pub user: Key,
+    pub agent: SqlKey,
+    pub user: SqlKey,
     pub correlation_id: Uuid,
-    pub thread_id: Option<Key>,
-    pub definition: Json,
+    pub thread_id: Option<SqlKey>,
+    pub definition: SqlJson,
     pub offered_at: Time,
 }
 
 /// A user's choice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct OfferChoice {
     pub sequence: i64,
     pub offer_id: Uuid,
-    pub agent: Key,
-    pub user: Key,
-    pub option: Key,
+    pub agent: SqlKey,
+    pub user: SqlKey,
+    pub option: SqlKey,
     pub at: Time,
 }
 
 /// The message of this turn was put into a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settled {
+pub struct OfferSettlement {
     pub sequence: i64,
     pub at: Time,
 }

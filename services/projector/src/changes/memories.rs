@@ -1,31 +1,31 @@
 //! Changes of agents' memories.
 
-use kairo_read_model::stored::{Json, Key, Text, Time};
+use kairo_read_model::sql_values::{SqlJson, SqlKey, SqlText, Time};
 use uuid::Uuid;
 
 /// One version of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryVersion {
-    pub agent: Key,
+    pub agent: SqlKey,
     pub memory_id: Uuid,
-    pub memory: Memory,
+    pub memory: MemoryContent,
 }
 
 /// A memory as it was last written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Memory {
+pub struct MemoryContent {
     pub event_id: Uuid,
     pub sequence: i64,
     pub position: i32,
     pub updated_at: Time,
-    pub thread_id: Option<Key>,
-    pub user: Option<Key>,
-    pub kind: Key,
-    pub subject: Text,
-    pub content: Text,
+    pub thread_id: Option<SqlKey>,
+    pub user: Option<SqlKey>,
+    pub kind: SqlKey,
+    pub subject: SqlText,
+    pub content: SqlText,
     /// YYYY-MM-DD, if it was written so.
     pub day: Option<String>,
-    pub definition: Json,
+    pub definition: SqlJson,
     /// Subject and keywords.
-    pub named: Text,
+    pub named: SqlText,
 }

@@ -8,36 +8,38 @@ use kairo_proto::{
     about::{Agent, Process, Tool},
     v1::{AgentAnswer, AgentApproval, Ask, DecidedEvent, ToolInvoke, ToolResult},
 };
-use kairo_read_model::stored::{Json, Key};
+use kairo_read_model::sql_values::{SqlJson, SqlKey};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Fact, entered_by, progress};
-use crate::changes::{Action, Begun, Cancel, Changes, Ended, Progress, Verdict};
+use super::{ProjectedRecord, entered_by, progress_report};
+use crate::changes::{
+    ActionDecision, ActionEnding, ActionStart, ActionVerdict, CancelRequest, ReportedProgress, TableChanges,
+};
 
 /// The tools that end what they are called on.
 const CANCELING: [&str; 2] = ["action.cancel", "process.cancel"];
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     match fact.record.body.about() {
         About::Decision(decision) => {
             for event in &decision.events {
-                decide(fact, event, changes);
+                project_decision(fact, event, changes);
             }
         }
-        About::Tool(Tool::Invoke(invoke)) => begin(fact, invoke, changes),
-        About::Tool(Tool::Result(result)) => end(fact, result, changes),
+        About::Tool(Tool::Invoke(invoke)) => project_invoke(fact, invoke, changes),
+        About::Tool(Tool::Result(result)) => project_result(fact, result, changes),
         About::Tool(Tool::Progress(told)) => {
-            advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes)
+            project_progress(&told.action_id, progress_report(fact.at, told.fraction, &told.message), changes)
         }
         About::Process(Process::Progress(told)) => {
-            advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes);
+            project_progress(&told.action_id, progress_report(fact.at, told.fraction, &told.message), changes);
         }
         About::Process(Process::Canceled(canceled)) => {
-            cancel(&canceled.action_id, fact, Uuid::parse_str(&canceled.by_action_id).ok(), changes);
+            project_cancel(&canceled.action_id, fact, Uuid::parse_str(&canceled.by_action_id).ok(), changes);
         }
-        About::Agent(Agent::Approval(approval)) => resolve(fact, approval, changes),
-        About::Agent(Agent::Answer(answer)) => answered(fact, answer, changes),
+        About::Agent(Agent::Approval(approval)) => project_verdict(fact, approval, changes),
+        About::Agent(Agent::Answer(answer)) => project_answer(fact, answer, changes),
         About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => {}
         // The decision that gives it says whose end it wants.
@@ -47,47 +49,47 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
-fn decide(fact: &Fact, event: &DecidedEvent, changes: &mut Changes) {
+fn project_decision(fact: &ProjectedRecord, event: &DecidedEvent, changes: &mut TableChanges) {
     if let Some(ask) = event.ask() {
-        return asked(fact, event, ask, changes);
+        return project_ask(fact, event, ask, changes);
     }
     let Some(call) = event.tool_call() else { return };
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
     if CANCELING.contains(&call.tool.as_str()) {
-        cancel(&call.target_action_id, fact, Some(action_id), changes);
+        project_cancel(&call.target_action_id, fact, Some(action_id), changes);
     }
-    changes.actions.entry(action_id).or_insert_with(|| action(fact, event, &call.tool, &call.arguments));
+    changes.actions.entry(action_id).or_insert_with(|| new_action(fact, event, &call.tool, &call.arguments));
 }
 
-fn action(fact: &Fact, event: &DecidedEvent, tool: &str, arguments: &str) -> Action {
-    Action {
+fn new_action(fact: &ProjectedRecord, event: &DecidedEvent, tool: &str, arguments: &str) -> ActionDecision {
+    ActionDecision {
         sequence: fact.sequence,
         agent: fact.owner.clone(),
-        thread_id: Key::some(&event.thread_id),
+        thread_id: SqlKey::non_empty(&event.thread_id),
         correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id),
         tool: tool.into(),
-        arguments: Json::nested(arguments),
+        arguments: SqlJson::from_text(arguments),
         decided_at: fact.at,
     }
 }
 
 /// Begins an action of another agent as soon as it is requested, or notes the request to cancel it.
-fn asked(fact: &Fact, event: &DecidedEvent, ask: &Ask, changes: &mut Changes) {
+fn project_ask(fact: &ProjectedRecord, event: &DecidedEvent, ask: &Ask, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
     match ask.kind_word() {
         words::RequestKind::Work | words::RequestKind::Call | words::RequestKind::Think => {
-            changes.actions.entry(action_id).or_insert_with(|| action(fact, event, &ask.tool, &ask.arguments));
+            changes.actions.entry(action_id).or_insert_with(|| new_action(fact, event, &ask.tool, &ask.arguments));
             let (runner, executor) = (fact.owner.clone(), ask.agent.as_str().into());
-            let begun = || Begun { invoked_at: fact.at, runner, executor };
+            let begun = || ActionStart { invoked_at: fact.at, runner, executor };
             changes.begun.entry(action_id).or_insert_with(begun);
         }
-        words::RequestKind::Cancel => cancel(&ask.request_id, fact, Some(action_id), changes),
+        words::RequestKind::Cancel => project_cancel(&ask.request_id, fact, Some(action_id), changes),
         words::RequestKind::Pause | words::RequestKind::Resume | words::RequestKind::Unknown(_) => {}
     }
 }
 
 /// Another agent's answer is the end of what it was asked for.
-fn answered(fact: &Fact, answer: &AgentAnswer, changes: &mut Changes) {
+fn project_answer(fact: &ProjectedRecord, answer: &AgentAnswer, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(&answer.request_id) else { return };
     let ok = answer.status_word() == words::TaskStatus::Completed;
     let is_canceled = answer.status_word() == words::TaskStatus::Canceled;
@@ -96,10 +98,10 @@ fn answered(fact: &Fact, answer: &AgentAnswer, changes: &mut Changes) {
     let (kind, message) = said.unwrap_or((kind, answer.reason.as_str()));
     // Of a call it is what the tool said.
     let result = || match answer.kind_word() {
-        words::RequestKind::Call => Json::nested(&answer.result),
-        _ => Json::of(&json!({ "agent": answer.from, "result": answer.result })),
+        words::RequestKind::Call => SqlJson::from_text(&answer.result),
+        _ => SqlJson::from_value(&json!({ "agent": answer.from, "result": answer.result })),
     };
-    changes.ended.entry(action_id).or_insert_with(|| Ended {
+    changes.ended.entry(action_id).or_insert_with(|| ActionEnding {
         sequence: fact.sequence,
         ended_at: fact.at,
         ok,
@@ -110,10 +112,10 @@ fn answered(fact: &Fact, answer: &AgentAnswer, changes: &mut Changes) {
     });
 }
 
-fn begin(fact: &Fact, invoke: &ToolInvoke, changes: &mut Changes) {
+fn project_invoke(fact: &ProjectedRecord, invoke: &ToolInvoke, changes: &mut TableChanges) {
     for action in &invoke.actions {
         let Ok(action_id) = Uuid::parse_str(&action.action_id) else { continue };
-        changes.begun.entry(action_id).or_insert_with(|| Begun {
+        changes.begun.entry(action_id).or_insert_with(|| ActionStart {
             invoked_at: fact.at,
             runner: invoke.runner.as_str().into(),
             executor: action.executor.as_str().into(),
@@ -121,22 +123,22 @@ fn begin(fact: &Fact, invoke: &ToolInvoke, changes: &mut Changes) {
     }
 }
 
-fn end(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
+fn project_result(fact: &ProjectedRecord, result: &ToolResult, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(&result.action_id) else { return };
     let error = result.error.as_ref().filter(|_| !result.ok);
     let ends = if result.late { &mut changes.late_answers } else { &mut changes.ended };
-    ends.entry(action_id).or_insert_with(|| Ended {
+    ends.entry(action_id).or_insert_with(|| ActionEnding {
         sequence: fact.sequence,
         ended_at: fact.at,
         ok: result.ok,
-        result: result.ok.then(|| Json::nested(&result.result)),
-        error_kind: error.and_then(|error| Key::some(&error.kind)),
+        result: result.ok.then(|| SqlJson::from_text(&result.result)),
+        error_kind: error.and_then(|error| SqlKey::non_empty(&error.kind)),
         error_message: error.map(|error| error.message.as_str().into()),
         duration_ms: i64::from(result.duration_ms),
     });
 }
 
-fn advance(action: &str, progress: Progress, changes: &mut Changes) {
+fn project_progress(action: &str, progress: ReportedProgress, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(action) else { return };
     match changes.progressed.entry(action_id) {
         Entry::Occupied(there) if progress.is_older_than(there.get()) => {}
@@ -145,12 +147,12 @@ fn advance(action: &str, progress: Progress, changes: &mut Changes) {
     }
 }
 
-fn cancel(action: &str, fact: &Fact, by: Option<Uuid>, changes: &mut Changes) {
+fn project_cancel(action: &str, fact: &ProjectedRecord, by: Option<Uuid>, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(action) else { return };
-    changes.cancels.entry(action_id).or_insert(Cancel { at: fact.at, by });
+    changes.cancels.entry(action_id).or_insert(CancelRequest { at: fact.at, by });
 }
 
-fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
+fn project_verdict(fact: &ProjectedRecord, approval: &AgentApproval, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
     // It is settled: a verdict from before a late answer counts, one from after does not.
     if changes.late_answers.contains_key(&action_id) {
@@ -158,7 +160,7 @@ fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
     }
     // What a human found out about one in doubt.
     if matches!(approval.verdict_word(), words::Verdict::Happened | words::Verdict::DidNotHappen) {
-        changes.verdicts.push(Verdict {
+        changes.verdicts.push(ActionVerdict {
             sequence: fact.sequence,
             action_id,
             agent: fact.owner.clone(),
@@ -180,7 +182,7 @@ mod tests {
     };
 
     use super::{
-        super::testing::{decided, decision, projected, record},
+        super::testing::{decision, project_all, record, sample_event},
         *,
     };
 
@@ -193,11 +195,11 @@ mod tests {
 
     #[test]
     fn an_action_is_decided_begun_and_ended_once_each() {
-        let call = decided("t", "call");
+        let call = sample_event("t", "call");
         let id = call.event_id.clone();
         let invocation = ToolInvocation { action_id: id.clone(), executor: "tool-runner".into(), ..Default::default() };
         let invoke = ToolInvoke { runner: "r-1".into(), actions: vec![invocation], ..Default::default() };
-        let changes = projected([
+        let changes = project_all([
             decision(3, "bob", [call]),
             record(4, "kairo.tool.bob.invoke", invoke),
             result(5, &id, true),
@@ -207,16 +209,16 @@ mod tests {
         assert_eq!(changes.actions[&id].tool.as_str(), "tools.now");
         assert_eq!(changes.begun[&id].runner.as_str(), "r-1");
         let ended = &changes.ended[&id];
-        assert_eq!((ended.ok, ended.result.as_ref().map(Json::as_str)), (true, Some("{\"n\":1}")));
+        assert_eq!((ended.ok, ended.result.as_ref().map(SqlJson::as_str)), (true, Some("{\"n\":1}")));
     }
 
     #[test]
     fn a_failure_says_how_and_has_no_result() {
         let id = Uuid::from_u128(9);
-        let changes = projected([result(5, &id.to_string(), false), result(6, "not an id", true)]);
+        let changes = project_all([result(5, &id.to_string(), false), result(6, "not an id", true)]);
         assert_eq!(changes.ended.len(), 1);
         let ended = &changes.ended[&id];
-        assert_eq!((ended.error_kind.as_ref().map(Key::as_str), &ended.result), (Some("in_doubt"), &None));
+        assert_eq!((ended.error_kind.as_ref().map(SqlKey::as_str), &ended.result), (Some("in_doubt"), &None));
     }
 
     #[test]
@@ -225,13 +227,13 @@ mod tests {
         let late =
             ToolResult { action_id: id.to_string(), ok: true, late: true, result: "7".into(), ..Default::default() };
         let verdict = AgentApproval { action_id: id.to_string(), verdict: "happened".into(), ..Default::default() };
-        let changes = projected([
+        let changes = project_all([
             result(5, &id.to_string(), false),
             record(6, "kairo.agent.bob.approval", verdict.clone()),
             record(7, "kairo.tool.bob.result", late),
             record(8, "kairo.agent.bob.approval", verdict),
         ]);
-        assert_eq!(changes.ended[&id].error_kind.as_ref().map(Key::as_str), Some("in_doubt"));
+        assert_eq!(changes.ended[&id].error_kind.as_ref().map(SqlKey::as_str), Some("in_doubt"));
         assert!(changes.late_answers[&id].ok);
         assert_eq!(changes.verdicts.iter().map(|verdict| verdict.sequence).collect::<Vec<_>>(), [6]);
     }
@@ -247,21 +249,21 @@ mod tests {
         let action_id = id.to_string();
         let tool = |fraction| ToolProgress { action_id: action_id.clone(), fraction, ..Default::default() };
         let process = ProcessProgress { action_id: action_id.clone(), message: "half".into(), ..Default::default() };
-        let changes = projected([
+        let changes = project_all([
             at(1, record(5, "kairo.tool.bob.progress", tool(Some(0.1)))),
             at(3, record(6, "kairo.process.bob.progress", process)),
             at(1, record(7, "kairo.tool.bob.progress", tool(Some(0.1)))),
             at(2, record(8, "kairo.tool.bob.progress", tool(Some(f64::NAN)))),
         ]);
         assert_eq!(changes.progressed[&id].message, "half".into());
-        let odd = projected([at(1, record(5, "kairo.tool.bob.progress", tool(Some(7.0))))]);
+        let odd = project_all([at(1, record(5, "kairo.tool.bob.progress", tool(Some(7.0))))]);
         assert_eq!(odd.progressed[&id].fraction, None);
     }
 
     #[test]
     fn an_action_is_asked_to_end_by_a_tool_call_or_by_whoever_stops_its_process() {
         let (tool, process) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let mut call = decided("t", "call");
+        let mut call = sample_event("t", "call");
         if let Some(Event::Action(action)) = &mut call.event {
             let target_action_id = tool.to_string();
             let tool = "action.cancel".to_owned();
@@ -270,8 +272,8 @@ mod tests {
         }
         let by = Uuid::parse_str(&call.event_id).ok();
         let stopped = ProcessCanceled { action_id: process.to_string(), ..Default::default() };
-        let changes = projected([
-            decision(3, "bob", [call, decided("t", "call")]),
+        let changes = project_all([
+            decision(3, "bob", [call, sample_event("t", "call")]),
             record(4, "kairo.process.bob.canceled", stopped),
         ]);
         assert_eq!((changes.cancels[&tool].by, changes.cancels[&process].by), (by, None));
@@ -285,7 +287,7 @@ mod tests {
             let body = AgentApproval { action_id, verdict: verdict.into(), user: "ann".into(), ..Default::default() };
             record(sequence, "kairo.agent.bob.approval", body)
         };
-        let changes = projected([approval(3, "approve"), approval(4, "happened"), approval(5, "did_not_happen")]);
+        let changes = project_all([approval(3, "approve"), approval(4, "happened"), approval(5, "did_not_happen")]);
         let verdicts: Vec<_> = changes.verdicts.iter().map(|verdict| verdict.sequence).collect();
         assert_eq!(verdicts, [4, 5]);
     }

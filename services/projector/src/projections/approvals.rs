@@ -6,28 +6,32 @@ use kairo_proto::{
     v1::{AgentApproval, ApprovalRequested, DecidedEvent},
     words,
 };
-use kairo_read_model::stored::{Json, Key};
+use kairo_read_model::sql_values::{SqlJson, SqlKey};
 use uuid::Uuid;
 
-use super::{Fact, chains::step_of, decided, entered_by, turn};
-use crate::changes::{Approval, Changes, Verdict, Withdrawal};
+use super::{ProjectedRecord, chains::step_of, decided_events, entered_by, turn_of};
+use crate::changes::{ActionVerdict, ApprovalRequest, ApprovalWithdrawal, TableChanges};
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     if let Body::AgentApproval(approval) = &fact.record.body {
-        decide(fact, approval, changes);
+        project_verdict(fact, approval, changes);
     }
-    for (position, event, what) in decided(fact) {
+    for (position, event, what) in decided_events(fact) {
         let Decided::Chain(what) = what.about() else { continue };
         match what {
-            Chain::ApprovalRequested(requested) => request(fact, position, event, requested, changes),
+            Chain::ApprovalRequested(requested) => project_request(fact, position, event, requested, changes),
             Chain::StepEnded(ended) => {
                 if let Some((chain_id, step)) = step_of(&ended.chain_id, ended.step) {
-                    changes.withdrawals.push(Withdrawal { sequence: fact.sequence, chain_id, step: Some(step) });
+                    changes.withdrawals.push(ApprovalWithdrawal {
+                        sequence: fact.sequence,
+                        chain_id,
+                        step: Some(step),
+                    });
                 }
             }
             Chain::Ended(ended) => {
                 if let Ok(chain_id) = Uuid::parse_str(&ended.chain_id) {
-                    changes.withdrawals.push(Withdrawal { sequence: fact.sequence, chain_id, step: None });
+                    changes.withdrawals.push(ApprovalWithdrawal { sequence: fact.sequence, chain_id, step: None });
                 }
             }
             Chain::Started(_) => {}
@@ -35,28 +39,34 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
-fn request(fact: &Fact, position: i32, event: &DecidedEvent, requested: &ApprovalRequested, changes: &mut Changes) {
+fn project_request(
+    fact: &ProjectedRecord,
+    position: i32,
+    event: &DecidedEvent,
+    requested: &ApprovalRequested,
+    changes: &mut TableChanges,
+) {
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
-    changes.approvals.entry(action_id).or_insert_with(|| Approval {
+    changes.approvals.entry(action_id).or_insert_with(|| ApprovalRequest {
         sequence: fact.sequence,
         position,
         agent: fact.owner.clone(),
         user: requested.user.as_str().into(),
-        thread_id: Key::some(&event.thread_id),
-        correlation_id: turn(fact, event),
+        thread_id: SqlKey::non_empty(&event.thread_id),
+        correlation_id: turn_of(fact, event),
         tool: requested.tool.as_str().into(),
-        arguments: Json::nested(&requested.arguments),
+        arguments: SqlJson::from_text(&requested.arguments),
         chain_id: Uuid::parse_str(&requested.chain_id).ok(),
         step: i32::try_from(requested.step).unwrap_or(i32::MAX),
         requested_at: fact.at,
-        outside: Json::of(&requested.outside),
+        outside: SqlJson::from_value(&requested.outside),
     });
 }
 
-fn decide(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
+fn project_verdict(fact: &ProjectedRecord, approval: &AgentApproval, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
     if matches!(approval.verdict_word(), words::Verdict::Approved | words::Verdict::Rejected) {
-        changes.consents.push(Verdict {
+        changes.consents.push(ActionVerdict {
             sequence: fact.sequence,
             action_id,
             agent: fact.owner.clone(),
@@ -75,7 +85,7 @@ mod tests {
     use kairo_proto::v1::{ChainEnded, ChainStepEnded, decided_event::Event};
 
     use super::{
-        super::testing::{decided_as, decision, projected, record},
+        super::testing::{decision, project_all, record, sample_event_with},
         *,
     };
 
@@ -90,7 +100,7 @@ mod tests {
             step: 2,
             outside: vec!["mail:bob".into()],
         };
-        let requested = decided_as("t", "asked", Event::ApprovalRequested(requested));
+        let requested = sample_event_with("t", "asked", Event::ApprovalRequested(requested));
         let action_id = requested.event_id.clone();
         let verdict = |sequence, verdict: &str| {
             let (action_id, verdict) = (action_id.clone(), verdict.to_owned());
@@ -101,14 +111,17 @@ mod tests {
         };
         let step = ChainStepEnded { chain_id: chain_id.clone(), step: 2, ..Default::default() };
         let chain = ChainEnded { chain_id, ..Default::default() };
-        let changes = projected([
+        let changes = project_all([
             decision(3, "bob", [requested.clone()]),
             verdict(4, "happened"),
             verdict(5, "rejected"),
             decision(
                 6,
                 "bob",
-                [decided_as("t", "s", Event::ChainStepEnded(step)), decided_as("t", "c", Event::ChainEnded(chain))],
+                [
+                    sample_event_with("t", "s", Event::ChainStepEnded(step)),
+                    sample_event_with("t", "c", Event::ChainEnded(chain)),
+                ],
             ),
         ]);
         let id = Uuid::parse_str(&action_id).unwrap();

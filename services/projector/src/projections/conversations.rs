@@ -8,26 +8,28 @@ use kairo_proto::{
     about::{Agent, User},
     v1::{AgentMessage, DecidedEvent, Part, UserMessage, UserMessageUndelivered},
 };
-use kairo_read_model::stored::{Json, Key};
+use kairo_read_model::sql_values::{SqlJson, SqlKey};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Fact;
-use crate::changes::{Changes, Delivery, Message, Role};
+use super::ProjectedRecord;
+use crate::changes::{ConversationMessage, MessageDelivery, SpeakerRole, TableChanges};
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     match fact.record.body.about() {
         // What a chat program asks beside a conversation is in none.
         About::User(User::Message(message)) if is_aside(message) => {}
-        About::User(User::Message(message)) => add(changes, fact.record.envelope.id, sent(fact, message)),
-        About::User(User::Undelivered(undelivered)) => {
-            add(changes, fact.record.envelope.id, refused(fact, undelivered))
+        About::User(User::Message(message)) => {
+            add_message(changes, fact.record.envelope.id, user_message(fact, message))
         }
-        About::Agent(Agent::Message(message)) => deliver(fact, message, changes),
+        About::User(User::Undelivered(undelivered)) => {
+            add_message(changes, fact.record.envelope.id, undelivered_message(fact, undelivered))
+        }
+        About::Agent(Agent::Message(message)) => project_delivery(fact, message, changes),
         About::Decision(decision) => {
             for (event, position) in decision.events.iter().zip(0..) {
-                let Some((id, message)) = said(fact, event, position) else { continue };
-                add(changes, id, message);
+                let Some((id, message)) = agent_message(fact, event, position) else { continue };
+                add_message(changes, id, message);
             }
         }
         About::User(User::Switched(_) | User::Choice(_) | User::Approval(_) | User::Command(_)) => {}
@@ -46,84 +48,85 @@ fn is_aside(message: &UserMessage) -> bool {
 }
 
 /// The first telling counts.
-fn add(changes: &mut Changes, event: Uuid, message: Message) {
+fn add_message(changes: &mut TableChanges, event: Uuid, message: ConversationMessage) {
     changes.messages.entry(event).or_insert(message);
 }
 
-fn sent(fact: &Fact, message: &UserMessage) -> Message {
-    Message {
-        role: Role::User,
+fn user_message(fact: &ProjectedRecord, message: &UserMessage) -> ConversationMessage {
+    ConversationMessage {
+        role: SpeakerRole::User,
         agent: fact.agent.clone(),
         // The subject is what was checked at the boundary.
         user: Some(fact.owner.clone()),
-        thread_id: Key::some(&message.thread_id),
+        thread_id: SqlKey::non_empty(&message.thread_id),
         message_id: Some(ids::message_id(&message.message_id, fact.record.envelope.id).as_str().into()),
         text: media::with_state(&message.text, &message.state).as_str().into(),
-        parts: (!message.parts.is_empty()).then(|| Json::of(&message.parts.iter().map(part).collect::<Vec<_>>())),
-        ..whole(fact)
+        parts: (!message.parts.is_empty())
+            .then(|| SqlJson::from_value(&message.parts.iter().map(part_json).collect::<Vec<_>>())),
+        ..base_message(fact)
     }
 }
 
-pub fn part(part: &Part) -> Value {
+pub fn part_json(part: &Part) -> Value {
     json!({ "media_type": part.media_type, "digest": part.digest, "size": part.size, "name": part.name })
 }
 
-fn refused(fact: &Fact, undelivered: &UserMessageUndelivered) -> Message {
-    Message {
-        role: Role::Failure,
+fn undelivered_message(fact: &ProjectedRecord, undelivered: &UserMessageUndelivered) -> ConversationMessage {
+    ConversationMessage {
+        role: SpeakerRole::Failure,
         agent: fact.agent.clone(),
         user: Some(fact.owner.clone()),
         message_id: Some(undelivered.message_id.as_str().into()),
         text: undelivered.reason.as_str().into(),
         last: true,
-        ..whole(fact)
+        ..base_message(fact)
     }
 }
 
 /// The user's own event is what the delivery follows from.
-fn deliver(fact: &Fact, message: &AgentMessage, changes: &mut Changes) {
+fn project_delivery(fact: &ProjectedRecord, message: &AgentMessage, changes: &mut TableChanges) {
     let Some(sent) = fact.record.envelope.causation_id else { return };
-    changes.deliveries.entry(sent).or_insert_with(|| Delivery {
+    changes.deliveries.entry(sent).or_insert_with(|| MessageDelivery {
         sequence: fact.sequence,
         agent: fact.owner.clone(),
-        thread_id: Key::some(&message.thread_id),
+        thread_id: SqlKey::non_empty(&message.thread_id),
     });
 }
 
-fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<(Uuid, Message)> {
+fn agent_message(fact: &ProjectedRecord, event: &DecidedEvent, position: i32) -> Option<(Uuid, ConversationMessage)> {
     // What is said to nobody, in a thread of work, is in no conversation.
     let say = event.say().filter(|say| !say.user.is_empty())?;
     let id = Uuid::parse_str(&event.event_id).ok()?;
-    let message = Message {
+    let message = ConversationMessage {
         position,
         correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id),
         // Words that tell of a failure are no answer.
-        role: if say.failure.is_empty() { Role::Agent } else { Role::Failure },
+        role: if say.failure.is_empty() { SpeakerRole::Agent } else { SpeakerRole::Failure },
         agent: fact.agent.clone(),
-        user: Key::some(&say.user),
-        thread_id: Key::some(&event.thread_id),
-        message_id: Key::some(&say.message_id),
+        user: SqlKey::non_empty(&say.user),
+        thread_id: SqlKey::non_empty(&event.thread_id),
+        message_id: SqlKey::non_empty(&say.message_id),
         text: say.text.as_str().into(),
         last: say.r#final,
-        ending: Key::some(&say.ending),
-        failure: Key::some(&say.failure),
-        ..whole(fact)
+        ending: SqlKey::non_empty(&say.ending),
+        failure: SqlKey::non_empty(&say.failure),
+        ..base_message(fact)
     };
     Some((id, message))
 }
 
 /// A message that is the whole record.
-pub fn whole(fact: &Fact) -> Message {
+pub fn base_message(fact: &ProjectedRecord) -> ConversationMessage {
     let envelope = &fact.record.envelope;
-    Message {
+    ConversationMessage {
         sequence: fact.sequence,
         position: 0,
         ts: fact.at,
         correlation_id: envelope.correlation_id,
-        role: Role::User,
+        role: SpeakerRole::User,
         agent: None,
         user: None,
-        thread_id: envelope.thread_id.as_deref().and_then(Key::some),
+        thread_id: envelope.thread_id.as_deref().and_then(SqlKey::non_empty),
         message_id: None,
         text: "".into(),
         parts: None,
@@ -141,19 +144,19 @@ mod tests {
     };
 
     use super::{
-        super::testing::{decided, decision, message, projected, record},
+        super::testing::{decision, message, project_all, record, sample_event},
         *,
     };
 
     #[test]
     fn a_conversation_is_what_was_sent_and_said() {
-        let changes = projected([
+        let changes = project_all([
             message(1, "ann", "bob"),
-            decision(4, "bob", [decided("t", "think"), decided("t", "say"), decided("t", "call")]),
+            decision(4, "bob", [sample_event("t", "think"), sample_event("t", "say"), sample_event("t", "call")]),
         ]);
         let mut said: Vec<_> = changes.messages.values().map(|m| (m.sequence, m.position, m.role, m.last)).collect();
         said.sort_by_key(|said| said.0);
-        assert_eq!(said, [(1, 0, Role::User, false), (4, 1, Role::Agent, true)]);
+        assert_eq!(said, [(1, 0, SpeakerRole::User, false), (4, 1, SpeakerRole::Agent, true)]);
     }
 
     #[test]
@@ -163,7 +166,7 @@ mod tests {
             let (media_type, digest) = ("image/png".to_owned(), "0f".repeat(32));
             message.parts = vec![Part { media_type, digest, size: 7, name: "a\0.png".to_owned() }];
         }
-        let changes = projected([record]);
+        let changes = project_all([record]);
         let parts = changes.messages.values().next().unwrap().parts.as_ref().unwrap().as_str();
         let digest = "0f".repeat(32);
         let expected = json!([{ "media_type": "image/png", "digest": digest, "size": 7, "name": "a\u{fffd}.png" }]);
@@ -178,7 +181,7 @@ mod tests {
             record.envelope.causation_id = Some(Uuid::from_u128(1));
             record
         };
-        let changes = projected([delivered(2, "bob"), delivered(3, "eve")]);
+        let changes = project_all([delivered(2, "bob"), delivered(3, "eve")]);
         let delivery = &changes.deliveries[&Uuid::from_u128(1)];
         assert_eq!((delivery.sequence, delivery.agent.as_str()), (2, "bob"));
     }
@@ -187,8 +190,8 @@ mod tests {
     fn who_sent_a_message_that_reached_nobody_learns_why() {
         let reason = "there is no agent named nobody";
         let body = UserMessageUndelivered { agent: "nobody".into(), reason: reason.into(), ..Default::default() };
-        let changes = projected([record(2, "kairo.user.ann.undelivered", body)]);
+        let changes = project_all([record(2, "kairo.user.ann.undelivered", body)]);
         let message = changes.messages.values().next().unwrap();
-        assert_eq!((message.role, &message.text, message.last), (Role::Failure, &reason.into(), true));
+        assert_eq!((message.role, &message.text, message.last), (SpeakerRole::Failure, &reason.into(), true));
     }
 }

@@ -7,17 +7,17 @@ use kairo_proto::{
     v1::{AgentImported, ImportedMessage},
     words::{MessageRole, ThreadKind},
 };
-use kairo_read_model::stored::{Json, Key, Time};
+use kairo_read_model::sql_values::{SqlJson, SqlKey, Time};
 use uuid::Uuid;
 
-use super::{Fact, conversations};
-use crate::changes::{Changes, Delivery, Message, Role, Thread};
+use super::{ProjectedRecord, conversations};
+use crate::changes::{ConversationMessage, MessageDelivery, SpeakerRole, TableChanges, ThreadCreation};
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     let Body::AgentImported(imported) = &fact.record.body else { return };
     for named in &imported.threads {
-        let Some(thread) = Key::some(&named.thread_id) else { continue };
-        let begun = || Thread {
+        let Some(thread) = SqlKey::non_empty(&named.thread_id) else { continue };
+        let begun = || ThreadCreation {
             sequence: fact.sequence,
             user: imported.user.as_str().into(),
             kind: ThreadKind::Topic.known_word().into(),
@@ -29,33 +29,38 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
     for (message, position) in imported.messages.iter().zip(0..) {
         let Ok(id) = Uuid::parse_str(&message.message_id) else { continue };
-        let Some(said) = said(fact, imported, message, position) else { continue };
+        let Some(said) = imported_message(fact, imported, message, position) else { continue };
         let (agent, thread_id) = (fact.owner.clone(), said.thread_id.clone());
         changes.messages.entry(id).or_insert(said);
         // It is in its thread from here on.
-        changes.deliveries.entry(id).or_insert(Delivery { sequence: fact.sequence, agent, thread_id });
+        changes.deliveries.entry(id).or_insert(MessageDelivery { sequence: fact.sequence, agent, thread_id });
     }
 }
 
-fn said(fact: &Fact, imported: &AgentImported, message: &ImportedMessage, position: i32) -> Option<Message> {
+fn imported_message(
+    fact: &ProjectedRecord,
+    imported: &AgentImported,
+    message: &ImportedMessage,
+    position: i32,
+) -> Option<ConversationMessage> {
     let role = match message.role_word() {
-        MessageRole::User => Role::User,
-        MessageRole::Agent => Role::Agent,
+        MessageRole::User => SpeakerRole::User,
+        MessageRole::Agent => SpeakerRole::Agent,
         MessageRole::Failure | MessageRole::Unknown(_) => return None,
     };
-    Some(Message {
+    Some(ConversationMessage {
         position,
         // When it was said, where that is known.
         ts: message.time.parse::<Timestamp>().map_or(fact.at, Time),
         role,
         agent: Some(fact.owner.clone()),
-        user: Key::some(&imported.user),
-        thread_id: Key::some(&message.thread_id),
+        user: SqlKey::non_empty(&imported.user),
+        thread_id: SqlKey::non_empty(&message.thread_id),
         text: message.text.as_str().into(),
         parts: (!message.parts.is_empty())
-            .then(|| Json::of(&message.parts.iter().map(conversations::part).collect::<Vec<_>>())),
-        last: role == Role::Agent,
-        ..conversations::whole(fact)
+            .then(|| SqlJson::from_value(&message.parts.iter().map(conversations::part_json).collect::<Vec<_>>())),
+        last: role == SpeakerRole::Agent,
+        ..conversations::base_message(fact)
     })
 }
 
@@ -64,7 +69,7 @@ mod tests {
     use kairo_proto::v1::ImportedThread;
 
     use super::{
-        super::testing::{projected, record},
+        super::testing::{project_all, record},
         *,
     };
 
@@ -86,14 +91,14 @@ mod tests {
 
     #[test]
     fn what_was_said_elsewhere_is_a_thread_with_its_messages() {
-        let changes = projected([dinner(5)]);
+        let changes = project_all([dinner(5)]);
         let thread = &changes.threads[&("bob".into(), "t".into())];
         assert_eq!((thread.title.as_str(), thread.summary.as_str(), thread.kind.as_str()), ("Dinner", "food", "topic"));
         let mut said: Vec<_> = changes.messages.values().collect();
         said.sort_by_key(|message| message.position);
         let told: Vec<_> = said.iter().map(|it| (it.sequence, it.position, it.role, it.ts.0.to_string())).collect();
         let (then, now) = ("2020-01-01T10:00:00Z".to_owned(), "2026-11-21T10:00:00Z".to_owned());
-        assert_eq!(told, [(5, 0, Role::User, then), (5, 1, Role::Agent, now)]);
+        assert_eq!(told, [(5, 0, SpeakerRole::User, then), (5, 1, SpeakerRole::Agent, now)]);
         assert!(said.iter().all(|it| it.user == Some("ann".into()) && it.thread_id == Some("t".into())));
         assert_eq!(changes.deliveries.len(), 2);
         assert!(changes.touched.is_empty() && changes.described.is_empty());
@@ -101,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_same_again_changes_nothing() {
-        let (once, twice) = (projected([dinner(5)]), projected([dinner(5), dinner(9)]));
+        let (once, twice) = (project_all([dinner(5)]), project_all([dinner(5), dinner(9)]));
         assert_eq!((once.messages, once.threads, once.deliveries), (twice.messages, twice.threads, twice.deliveries));
     }
 }

@@ -6,20 +6,20 @@ use kairo_proto::{
     about::State,
     v1::{DecidedEvent, StateDeleted, StateWritten},
 };
-use kairo_read_model::stored::{Key, Text, Time};
+use kairo_read_model::sql_values::{SqlKey, SqlText, Time};
 use uuid::Uuid;
 
-use super::{Fact, decided, definition};
-use crate::changes::{Changes, StateChange};
+use super::{ProjectedRecord, decided_events, definition_of};
+use crate::changes::{InnerStateWrite, TableChanges};
 
 /// Fields that have a column.
 const COLUMNS: [&str; 4] = ["key", "content", "user", "updated_at"];
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     let Some(agent) = &fact.agent else { return };
-    for (position, event, said) in decided(fact) {
+    for (position, event, said) in decided_events(fact) {
         let Decided::State(said) = said.about() else { continue };
-        let Some(change) = changed(fact, agent, position, event, said) else { continue };
+        let Some(change) = state_change(fact, agent, position, event, said) else { continue };
         let place = (change.agent.clone(), change.user.clone(), change.key.clone());
         // The same event told again is nothing new.
         if changes.inner_state.get(&place).is_none_or(|before| before.event_id != change.event_id) {
@@ -29,26 +29,32 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
-fn changed(fact: &Fact, agent: &Key, position: i32, event: &DecidedEvent, said: State<'_>) -> Option<StateChange> {
+fn state_change(
+    fact: &ProjectedRecord,
+    agent: &SqlKey,
+    position: i32,
+    event: &DecidedEvent,
+    said: State<'_>,
+) -> Option<InnerStateWrite> {
     let (key, user, content, updated_at, definition) = match said {
         State::Written(it @ StateWritten { key, user, content, updated_at, .. }) => {
-            (key, user, content.as_str(), updated_at, definition(it, &COLUMNS))
+            (key, user, content.as_str(), updated_at, definition_of(it, &COLUMNS))
         }
         State::Deleted(it @ StateDeleted { key, user, updated_at }) => {
-            (key, user, "", updated_at, definition(it, &COLUMNS))
+            (key, user, "", updated_at, definition_of(it, &COLUMNS))
         }
     };
-    Some(StateChange {
+    Some(InnerStateWrite {
         event_id: Uuid::parse_str(&event.event_id).ok()?,
         sequence: fact.sequence,
         position,
         agent: agent.clone(),
         user: user.as_str().into(),
-        key: Key::some(key)?,
-        content: Text::from(content),
+        key: SqlKey::non_empty(key)?,
+        content: SqlText::from(content),
         deleted: matches!(said, State::Deleted(_)),
         updated_at: updated_at.parse().ok().filter(|at| *at >= Timestamp::UNIX_EPOCH).map_or(fact.at, Time),
-        thread_id: Key::some(&event.thread_id),
+        thread_id: SqlKey::non_empty(&event.thread_id),
         definition,
     })
 }
@@ -58,7 +64,7 @@ mod tests {
     use kairo_proto::v1::decided_event::Event;
 
     use super::*;
-    use crate::projections::testing::{decided_as, decision, projected};
+    use crate::projections::testing::{decision, project_all, sample_event_with};
 
     fn written(user: &str, content: &str) -> Event {
         Event::StateWritten(StateWritten {
@@ -77,15 +83,18 @@ mod tests {
 
     #[test]
     fn a_key_is_as_it_was_last_written_and_its_history_is_whole() {
-        let changes = projected([
+        let changes = project_all([
             decision(
                 3,
                 "bob",
-                [decided_as("t", "one", written("ann", "first")), decided_as("t", "two", written("", "all"))],
+                [
+                    sample_event_with("t", "one", written("ann", "first")),
+                    sample_event_with("t", "two", written("", "all")),
+                ],
             ),
-            decision(4, "bob", [decided_as("t", "three", written("ann", "second"))]),
-            decision(5, "bob", [decided_as("t", "three", written("ann", "told again"))]),
-            decision(6, "bob", [decided_as("t", "four", deleted(""))]),
+            decision(4, "bob", [sample_event_with("t", "three", written("ann", "second"))]),
+            decision(5, "bob", [sample_event_with("t", "three", written("ann", "told again"))]),
+            decision(6, "bob", [sample_event_with("t", "four", deleted(""))]),
         ]);
         let now = |user: &str| {
             let change = &changes.inner_state[&("bob".into(), user.into(), "k".into())];

@@ -1,13 +1,13 @@
 //! Memories: as they were last written, and all that they said before.
 
 use jiff::civil::Date;
-use kairo_core::memories::told_apart;
+use kairo_core::memories::with_distinct_ids;
 use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, decided_event::Event};
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use uuid::Uuid;
 
-use super::{Fact, definition};
-use crate::changes::{Changes, Memory, MemoryVersion};
+use super::{ProjectedRecord, definition_of};
+use crate::changes::{MemoryContent, MemoryVersion, TableChanges};
 
 /// Fields that are queried or searched beside the memory's id.
 const COLUMNS: [&str; 7] = ["memory_id", "kind", "subject", "content", "day", "user", "lacks_keywords"];
@@ -16,13 +16,13 @@ const NAMED_BYTES: usize = 8 * 1024;
 /// Of the content of a memory whose keywords are not found yet, so much stands for them, in bytes.
 const OWN_BYTES: usize = 1024;
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     let Some(agent) = &fact.agent else { return };
     let Some(decision) = AgentDecision::of(&fact.record.body) else { return };
-    for (position, event) in (0..).zip(told_apart(decision).iter()) {
+    for (position, event) in (0..).zip(with_distinct_ids(decision).iter()) {
         let Some(Event::MemoryAppended(appended)) = &event.event else { continue };
         let Ok(id) = Uuid::parse_str(&appended.memory_id) else { continue };
-        let memory = written(fact, position, event, appended);
+        let memory = memory_content(fact, position, event, appended);
         let version = MemoryVersion { agent: agent.clone(), memory_id: id, memory: memory.clone() };
         changes.memory_versions.entry(memory.event_id).or_insert(version);
         let key = (agent.clone(), id);
@@ -33,30 +33,35 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
-fn beginning(content: &str) -> &str {
+fn leading_content(content: &str) -> &str {
     content.get(..content.floor_char_boundary(OWN_BYTES)).unwrap_or_default()
 }
 
-fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAppended) -> Memory {
+fn memory_content(
+    fact: &ProjectedRecord,
+    position: i32,
+    event: &DecidedEvent,
+    appended: &MemoryAppended,
+) -> MemoryContent {
     // Until its keywords are found, its own words stand for them.
-    let own = if appended.lacks_keywords { beginning(&appended.content) } else { "" };
+    let own = if appended.lacks_keywords { leading_content(&appended.content) } else { "" };
     let keywords = appended.keywords.iter().map(String::as_str);
     let named = [appended.subject.as_str()].into_iter().chain(keywords).chain((!own.is_empty()).then_some(own));
     let named = named.collect::<Vec<_>>().join(" ");
     let named = named.get(..named.floor_char_boundary(NAMED_BYTES)).unwrap_or_default();
-    Memory {
+    MemoryContent {
         event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
         sequence: fact.sequence,
         position,
         updated_at: fact.at,
-        thread_id: Key::some(&event.thread_id),
-        user: Key::some(&appended.user),
+        thread_id: SqlKey::non_empty(&event.thread_id),
+        user: SqlKey::non_empty(&appended.user),
         kind: appended.kind.as_str().into(),
         subject: appended.subject.as_str().into(),
         content: appended.content.as_str().into(),
         // Years of four digits only, which Postgres reads the same way.
         day: appended.day.parse::<Date>().ok().filter(|day| day.year() > 0).map(|day| day.to_string()),
-        definition: definition(appended, &COLUMNS),
+        definition: definition_of(appended, &COLUMNS),
         named: named.into(),
     }
 }
@@ -67,7 +72,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::projections::testing::{decided_as, decision, projected};
+    use crate::projections::testing::{decision, project_all, sample_event_with};
 
     fn appended(content: &str, day: &str) -> Event {
         Event::MemoryAppended(MemoryAppended {
@@ -84,11 +89,11 @@ mod tests {
 
     #[test]
     fn a_memory_says_what_it_was_last_told() {
-        let changes = projected([
-            decision(3, "bob", [decided_as("t", "one", appended("likes tea", "2026-11-20"))]),
-            decision(4, "bob", [decided_as("t", "two", appended("likes coffee", "2026-11-21"))]),
-            decision(5, "bob", [decided_as("t", "two", appended("told again", "2026-11-21"))]),
-            decision(6, "eve", [decided_as("t", "one", appended("of another agent", "no day"))]),
+        let changes = project_all([
+            decision(3, "bob", [sample_event_with("t", "one", appended("likes tea", "2026-11-20"))]),
+            decision(4, "bob", [sample_event_with("t", "two", appended("likes coffee", "2026-11-21"))]),
+            decision(5, "bob", [sample_event_with("t", "two", appended("told again", "2026-11-21"))]),
+            decision(6, "eve", [sample_event_with("t", "one", appended("of another agent", "no day"))]),
         ]);
         assert_eq!(changes.memories.len(), 2);
         let memory = &changes.memories[&("bob".into(), Uuid::from_u128(1))];
@@ -105,6 +110,6 @@ mod tests {
     #[test]
     fn what_has_no_id_is_no_memory() {
         let nameless = Event::MemoryAppended(MemoryAppended { memory_id: "x".into(), ..Default::default() });
-        assert!(projected([decision(3, "bob", [decided_as("t", "one", nameless)])]).memories.is_empty());
+        assert!(project_all([decision(3, "bob", [sample_event_with("t", "one", nameless)])]).memories.is_empty());
     }
 }

@@ -7,71 +7,83 @@ use kairo_proto::{
     v1::{self, DecidedEvent, TaskChanged, TaskEnded, TaskFired, TaskStarted},
     words::{TaskKind, TaskStatus},
 };
-use kairo_read_model::stored::{Json, Key, Time};
+use kairo_read_model::sql_values::{SqlJson, SqlKey, Time};
 use uuid::Uuid;
 
-use super::{Fact, decided, definition, number, some_text, turn};
-use crate::changes::{Changes, Firing, Task, TaskState};
+use super::{ProjectedRecord, decided_events, definition_of, non_empty_text, to_bigint, turn_of};
+use crate::changes::{TableChanges, TaskCreation, TaskFiring, TaskState};
 
 /// Fields that are queried or searched beside the task's id.
 const COLUMNS: [&str; 10] =
     ["task_id", "kind", "title", "user", "thread_id", "next_at", "occurrence", "trigger", "condition", "action"];
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
-    for (position, event, what) in decided(fact) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
+    for (position, event, what) in decided_events(fact) {
         let Decided::Task(what) = what.about() else { continue };
         match what {
             about::Task::Scheduled(scheduled) => {
                 if let Some(task) = &scheduled.task {
-                    schedule(fact, position, event, task, changes);
+                    project_schedule(fact, position, event, task, changes);
                 }
             }
-            about::Task::Fired(fired) => fire(fact, position, event, fired, changes),
-            about::Task::Changed(changed) => change(fact, changed, changes),
-            about::Task::Started(started) => start(fact, started, changes),
-            about::Task::Ended(ended) => end(fact, ended, changes),
+            about::Task::Fired(fired) => project_firing(fact, position, event, fired, changes),
+            about::Task::Changed(changed) => project_change(fact, changed, changes),
+            about::Task::Started(started) => project_start(fact, started, changes),
+            about::Task::Ended(ended) => project_end(fact, ended, changes),
         }
     }
 }
 
-fn schedule(fact: &Fact, position: i32, event: &DecidedEvent, task: &v1::Task, changes: &mut Changes) {
+fn project_schedule(
+    fact: &ProjectedRecord,
+    position: i32,
+    event: &DecidedEvent,
+    task: &v1::Task,
+    changes: &mut TableChanges,
+) {
     let Ok(task_id) = Uuid::parse_str(&task.task_id) else { return };
-    changes.tasks.entry(task_id).or_insert_with(|| Task {
+    changes.tasks.entry(task_id).or_insert_with(|| TaskCreation {
         sequence: fact.sequence,
         position,
         agent: fact.owner.clone(),
-        user: Key::some(&task.user),
-        thread_id: Key::some(&task.thread_id),
-        correlation_id: turn(fact, event),
+        user: SqlKey::non_empty(&task.user),
+        thread_id: SqlKey::non_empty(&task.thread_id),
+        correlation_id: turn_of(fact, event),
         kind: task.kind.as_str().into(),
         title: task.title.as_str().into(),
-        definition: definition(task, &COLUMNS),
-        trigger: Key::some(&task.trigger),
-        condition: some_text(&task.condition),
-        action: Json::nested(&task.action),
+        definition: definition_of(task, &COLUMNS),
+        trigger: SqlKey::non_empty(&task.trigger),
+        condition: non_empty_text(&task.condition),
+        action: SqlJson::from_text(&task.action),
         created_at: fact.at,
         status: if task.kind_word() == TaskKind::Hook { TaskStatus::Active } else { TaskStatus::Pending },
-        next_at: time(&task.next_at),
-        occurrence: occurrence(task.occurrence),
+        next_at: parse_time(&task.next_at),
+        occurrence: occurrence_number(task.occurrence),
     });
 }
 
-fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, changes: &mut Changes) {
+fn project_firing(
+    fact: &ProjectedRecord,
+    position: i32,
+    event: &DecidedEvent,
+    fired: &TaskFired,
+    changes: &mut TableChanges,
+) {
     let Ok(task_id) = Uuid::parse_str(&fired.task_id) else { return };
     let Ok(event_id) = Uuid::parse_str(&event.event_id) else { return };
-    changes.firings.entry(event_id).or_insert_with(|| Firing {
+    changes.firings.entry(event_id).or_insert_with(|| TaskFiring {
         sequence: fact.sequence,
         position,
         task_id,
         fired_at: fact.at,
-        occurrence: occurrence(fired.occurrence),
-        due_at: time(&fired.due_at),
+        occurrence: occurrence_number(fired.occurrence),
+        due_at: parse_time(&fired.due_at),
         late: fired.late,
         trigger_event_id: Uuid::parse_str(&fired.trigger_event_id).ok(),
     });
-    let next_at = time(&fired.next_at);
-    let next = next_at.and(occurrence(fired.occurrence.saturating_add(1)));
-    let state = TaskState { next_at, occurrence: next, ..unchanged(fact) };
+    let next_at = parse_time(&fired.next_at);
+    let next = next_at.and(occurrence_number(fired.occurrence.saturating_add(1)));
+    let state = TaskState { next_at, occurrence: next, ..unchanged_state(fact) };
     match changes.task_states.entry(task_id) {
         Entry::Occupied(mut there) => {
             let status = there.get().status.clone().map(|status| after_firing(status, fired));
@@ -83,10 +95,12 @@ fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, cha
 
 /// Returns the status of a task after it has fired, by the same rule as the statement for a task already in the table:
 /// one that is not due again is over. Only hooks fire without having been due.
-fn after_firing(status: Key, fired: &TaskFired) -> Key {
+fn after_firing(status: SqlKey, fired: &TaskFired) -> SqlKey {
     let hook = fired.due_at.is_empty() && fired.occurrence == 0;
     let after = match TaskStatus::from(status.as_str()) {
-        TaskStatus::Pending | TaskStatus::Active | TaskStatus::Paused if !hook && time(&fired.next_at).is_none() => {
+        TaskStatus::Pending | TaskStatus::Active | TaskStatus::Paused
+            if !hook && parse_time(&fired.next_at).is_none() =>
+        {
             TaskStatus::Completed
         }
         TaskStatus::Pending => TaskStatus::Active,
@@ -95,36 +109,36 @@ fn after_firing(status: Key, fired: &TaskFired) -> Key {
     after.as_str().into()
 }
 
-fn change(fact: &Fact, changed: &TaskChanged, changes: &mut Changes) {
+fn project_change(fact: &ProjectedRecord, changed: &TaskChanged, changes: &mut TableChanges) {
     let Ok(task_id) = Uuid::parse_str(&changed.task_id) else { return };
-    let next_at = time(&changed.next_at);
+    let next_at = parse_time(&changed.next_at);
     let state = TaskState {
-        status: Key::some(&changed.status),
-        reason: some_text(&changed.reason),
+        status: SqlKey::non_empty(&changed.status),
+        reason: non_empty_text(&changed.reason),
         next_at,
-        occurrence: next_at.and(occurrence(changed.occurrence)),
+        occurrence: next_at.and(occurrence_number(changed.occurrence)),
         put_first: changed.first.then_some(fact.sequence),
-        ..unchanged(fact)
+        ..unchanged_state(fact)
     };
-    set(task_id, state, changes);
+    set_state(task_id, state, changes);
 }
 
-fn start(fact: &Fact, started: &TaskStarted, changes: &mut Changes) {
+fn project_start(fact: &ProjectedRecord, started: &TaskStarted, changes: &mut TableChanges) {
     let Ok(task_id) = Uuid::parse_str(&started.task_id) else { return };
     let status = Some(TaskStatus::InProgress.as_str().into());
-    let work_thread_id = Key::some(&started.thread_id);
-    set(task_id, TaskState { status, work_thread_id, ..unchanged(fact) }, changes);
+    let work_thread_id = SqlKey::non_empty(&started.thread_id);
+    set_state(task_id, TaskState { status, work_thread_id, ..unchanged_state(fact) }, changes);
 }
 
-fn end(fact: &Fact, ended: &TaskEnded, changes: &mut Changes) {
+fn project_end(fact: &ProjectedRecord, ended: &TaskEnded, changes: &mut TableChanges) {
     let Ok(task_id) = Uuid::parse_str(&ended.task_id) else { return };
-    let (status, reason) = (Key::some(&ended.status), some_text(&ended.reason));
-    let result = some_text(&ended.result);
-    set(task_id, TaskState { status, reason, result, ..unchanged(fact) }, changes);
+    let (status, reason) = (SqlKey::non_empty(&ended.status), non_empty_text(&ended.reason));
+    let result = non_empty_text(&ended.result);
+    set_state(task_id, TaskState { status, reason, result, ..unchanged_state(fact) }, changes);
 }
 
 /// Returns the state for an event that leaves the state of its task unchanged.
-fn unchanged(fact: &Fact) -> TaskState {
+fn unchanged_state(fact: &ProjectedRecord) -> TaskState {
     TaskState {
         sequence: fact.sequence,
         at: fact.at,
@@ -139,7 +153,7 @@ fn unchanged(fact: &Fact) -> TaskState {
 }
 
 /// Sets the state of a task. Fields that this event leaves unset keep the values of an earlier event of the batch.
-fn set(task_id: Uuid, state: TaskState, changes: &mut Changes) {
+fn set_state(task_id: Uuid, state: TaskState, changes: &mut TableChanges) {
     let before = changes.task_states.remove(&task_id);
     let (result, work_thread_id, put_first) =
         before.map(|it| (it.result, it.work_thread_id, it.put_first)).unwrap_or_default();
@@ -152,13 +166,13 @@ fn set(task_id: Uuid, state: TaskState, changes: &mut Changes) {
     changes.task_states.insert(task_id, state);
 }
 
-fn time(text: &str) -> Option<Time> {
+fn parse_time(text: &str) -> Option<Time> {
     text.parse().ok().map(Time)
 }
 
 /// Counted from 1.
-fn occurrence(count: u64) -> Option<i64> {
-    (count > 0).then(|| number(count))
+fn occurrence_number(count: u64) -> Option<i64> {
+    (count > 0).then(|| to_bigint(count))
 }
 
 #[cfg(test)]
@@ -166,7 +180,7 @@ mod tests {
     use kairo_proto::v1::{TaskScheduled, decided_event::Event};
 
     use super::{
-        super::testing::{decided_as, decision, projected},
+        super::testing::{decision, project_all, sample_event_with},
         *,
     };
 
@@ -187,41 +201,41 @@ mod tests {
             occurrence: 1,
             ..Default::default()
         };
-        decided_as("t", "scheduled", Event::TaskScheduled(TaskScheduled { task: Some(task) }))
+        sample_event_with("t", "scheduled", Event::TaskScheduled(TaskScheduled { task: Some(task) }))
     }
 
     fn fired(occurrence: u64, next_at: &str) -> DecidedEvent {
         let next_at = next_at.to_owned();
         let body = TaskFired { task_id: ID.into(), occurrence, next_at, late: true, ..Default::default() };
-        decided_as("t", &format!("fired {occurrence}"), Event::TaskFired(body))
+        sample_event_with("t", &format!("fired {occurrence}"), Event::TaskFired(body))
     }
 
     fn changed(status: &str, next_at: &str) -> DecidedEvent {
         let (status, next_at) = (status.to_owned(), next_at.to_owned());
         let body = TaskChanged { task_id: ID.into(), status, next_at, occurrence: 4, ..Default::default() };
-        decided_as("t", "changed", Event::TaskChanged(body))
+        sample_event_with("t", "changed", Event::TaskChanged(body))
     }
 
     #[test]
     fn a_task_waits_until_its_time_and_a_hook_is_active_at_once() {
         let changes =
-            projected([decision(3, "bob", [scheduled("scheduled")]), decision(4, "bob", [scheduled("hook")])]);
+            project_all([decision(3, "bob", [scheduled("scheduled")]), decision(4, "bob", [scheduled("hook")])]);
         let task = &changes.tasks[&id()];
         assert_eq!((&task.status, task.sequence, task.occurrence), (&TaskStatus::Pending, 3, Some(1)));
         assert_eq!((task.action.as_str(), task.definition.as_str()), (r#"["tools.now"]"#, r#"{"at":"every morning"}"#));
-        assert_eq!(projected([decision(4, "bob", [scheduled("hook")])]).tasks[&id()].status, TaskStatus::Active);
+        assert_eq!(project_all([decision(4, "bob", [scheduled("hook")])]).tasks[&id()].status, TaskStatus::Active);
     }
 
     #[test]
     fn every_firing_is_kept_and_the_last_says_when_the_next_is() {
-        let changes = projected([
+        let changes = project_all([
             decision(3, "bob", [fired(1, "2026-11-23T09:00:00Z")]),
             decision(4, "bob", [fired(2, "2026-11-24T09:00:00Z"), fired(2, "2026-11-24T09:00:00Z")]),
         ]);
         assert_eq!(changes.firings.len(), 2);
         let state = &changes.task_states[&id()];
         assert_eq!((state.status.clone(), state.occurrence, state.sequence), (None, Some(3), 4));
-        assert_eq!(projected([decision(4, "bob", [fired(2, "")])]).task_states[&id()].occurrence, None);
+        assert_eq!(project_all([decision(4, "bob", [fired(2, "")])]).task_states[&id()].occurrence, None);
     }
 
     #[test]
@@ -236,11 +250,11 @@ mod tests {
         };
         let first = TaskChanged { task_id, status: "pending".into(), first: true, ..Default::default() };
         let events = [
-            decision(3, "bob", [decided_as("t", "first", Event::TaskChanged(first))]),
-            decision(4, "bob", [decided_as("w", "started", started)]),
-            decision(5, "bob", [decided_as("w", "ended", Event::TaskEnded(ended))]),
+            decision(3, "bob", [sample_event_with("t", "first", Event::TaskChanged(first))]),
+            decision(4, "bob", [sample_event_with("w", "started", started)]),
+            decision(5, "bob", [sample_event_with("w", "ended", Event::TaskEnded(ended))]),
         ];
-        let state = projected(events).task_states[&id()].clone();
+        let state = project_all(events).task_states[&id()].clone();
         assert_eq!((state.status, state.result), (Some("completed".into()), Some("it is up".into())));
         assert_eq!((state.work_thread_id, state.put_first, state.sequence), (Some("w".into()), Some(3), 5));
     }
@@ -248,7 +262,7 @@ mod tests {
     #[test]
     fn the_last_change_is_in_force_and_a_pending_task_that_fires_is_active() {
         let status = |last: DecidedEvent, before: DecidedEvent| {
-            let changes = projected([decision(3, "bob", [before]), decision(4, "bob", [last])]);
+            let changes = project_all([decision(3, "bob", [before]), decision(4, "bob", [last])]);
             changes.task_states[&id()].status.as_ref().map(|status| status.as_str().to_owned())
         };
         assert_eq!(status(changed("paused", ""), fired(1, "")).as_deref(), Some("paused"));
@@ -258,8 +272,8 @@ mod tests {
         assert_eq!(status(fired(1, ""), changed("pending", "")).as_deref(), Some("completed"));
         assert_eq!(status(fired(1, ""), changed("canceled", "")).as_deref(), Some("canceled"));
         assert_eq!(status(fired(0, ""), changed("active", "")).as_deref(), Some("active"));
-        let resumed = projected([decision(3, "bob", [changed("active", "2026-11-24T09:00:00Z")])]);
+        let resumed = project_all([decision(3, "bob", [changed("active", "2026-11-24T09:00:00Z")])]);
         assert_eq!(resumed.task_states[&id()].occurrence, Some(4));
-        assert_eq!(projected([decision(3, "bob", [changed("active", "noon")])]).task_states[&id()].next_at, None);
+        assert_eq!(project_all([decision(3, "bob", [changed("active", "noon")])]).task_states[&id()].next_at, None);
     }
 }

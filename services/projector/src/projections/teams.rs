@@ -5,18 +5,18 @@ use kairo_proto::{
     about::Turn,
     v1::{AgentBriefed, DecidedEvent, TeamChanged},
 };
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use uuid::Uuid;
 
-use super::{Fact, decided};
-use crate::changes::{Briefing, Changes, TeamState};
+use super::{ProjectedRecord, decided_events};
+use crate::changes::{SessionBriefing, TableChanges, TeamState};
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
-    for (_, event, what) in decided(fact) {
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
+    for (_, event, what) in decided_events(fact) {
         let Decided::Turn(what) = what.about() else { continue };
         match what {
-            Turn::Briefed(briefed) => brief(fact, event, briefed, changes),
-            Turn::TeamChanged(changed) => change(fact, changed, changes),
+            Turn::Briefed(briefed) => project_briefing(fact, event, briefed, changes),
+            Turn::TeamChanged(changed) => project_team_change(fact, changed, changes),
             Turn::Thought(_) | Turn::Action(_) | Turn::Failed(_) | Turn::Joined(_) => {}
             Turn::Goal(_) | Turn::Reflected(_) | Turn::Answered(_) => {}
             Turn::SubmoduleChanged(_) | Turn::SubmoduleFailed(_) | Turn::SubmoduleAsked(_) | Turn::Broadcast(_) => {}
@@ -24,7 +24,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
-fn change(fact: &Fact, changed: &TeamChanged, changes: &mut Changes) {
+fn project_team_change(fact: &ProjectedRecord, changed: &TeamChanged, changes: &mut TableChanges) {
     let state = TeamState {
         sequence: fact.sequence,
         at: fact.at,
@@ -35,14 +35,14 @@ fn change(fact: &Fact, changed: &TeamChanged, changes: &mut Changes) {
     changes.teams.insert(fact.owner.clone(), state);
 }
 
-fn brief(fact: &Fact, event: &DecidedEvent, briefed: &AgentBriefed, changes: &mut Changes) {
+fn project_briefing(fact: &ProjectedRecord, event: &DecidedEvent, briefed: &AgentBriefed, changes: &mut TableChanges) {
     let Ok(event_id) = Uuid::parse_str(&event.event_id) else { return };
-    changes.briefings.entry(event_id).or_insert_with(|| Briefing {
+    changes.briefings.entry(event_id).or_insert_with(|| SessionBriefing {
         sequence: fact.sequence,
         agent: fact.owner.clone(),
         user: briefed.user.as_str().into(),
-        thread_id: Key::some(&event.thread_id),
-        work_thread_id: Key::some(&briefed.thread_id),
+        thread_id: SqlKey::non_empty(&event.thread_id),
+        work_thread_id: SqlKey::non_empty(&briefed.thread_id),
         told: briefed.told,
         reason: briefed.reason.as_str().into(),
         summary: briefed.summary.as_str().into(),
@@ -55,7 +55,7 @@ mod tests {
     use kairo_proto::v1::decided_event::Event;
 
     use super::{
-        super::testing::{decided_as, decision, projected},
+        super::testing::{decision, project_all, sample_event_with},
         *,
     };
 
@@ -68,9 +68,9 @@ mod tests {
                 over_budget,
                 ..Default::default()
             };
-            decided_as("", status, Event::TeamChanged(body))
+            sample_event_with("", status, Event::TeamChanged(body))
         };
-        let changes = projected([
+        let changes = project_all([
             decision(3, "market", [changed("paused", true), changed("active", false)]),
             decision(4, "market", [changed("paused", true)]),
             decision(5, "market-reader", [changed("archived", false)]),
@@ -85,9 +85,9 @@ mod tests {
         let briefed = |thread: &str, told| {
             let (reason, summary) = ("because".to_owned(), if told { "a lot" } else { "" }.to_owned());
             let body = AgentBriefed { thread_id: "w".into(), user: "ann".into(), told, reason, summary };
-            decided_as(thread, "briefed", Event::Briefed(body))
+            sample_event_with(thread, "briefed", Event::Briefed(body))
         };
-        let changes = projected([
+        let changes = project_all([
             decision(3, "market", [briefed("talk", true)]),
             decision(4, "market", [briefed("talk", true), briefed("", false)]),
         ]);

@@ -14,19 +14,19 @@ use kairo_proto::{
     },
 };
 
-use crate::changes::Changes;
+use crate::changes::TableChanges;
 
-pub fn projected<const N: usize>(records: [Record; N]) -> Changes {
-    let mut changes = Changes::default();
-    records.iter().for_each(|record| super::project(record, &mut changes));
+pub fn project_all<const N: usize>(records: [Record; N]) -> TableChanges {
+    let mut changes = TableChanges::default();
+    records.iter().for_each(|record| super::project_record(record, &mut changes));
     changes
 }
 
 pub fn record(sequence: u64, subject: &str, body: impl Into<Body>) -> Record {
     let body = body.into();
-    let id = ids::named("record", &[&sequence.to_string()]);
+    let id = ids::from_parts("record", &[&sequence.to_string()]);
     let time = "2026-11-21T10:00:00Z".parse().unwrap();
-    let mut envelope = Envelope::entering(id, Service::Gateway, Origin::User, time);
+    let mut envelope = Envelope::from_outside(id, Service::Gateway, Origin::User, time);
     envelope.type_name = body.type_name().to_owned();
     Record { sequence, subject: subject.to_owned(), envelope, body }
 }
@@ -42,7 +42,7 @@ pub fn decision<const N: usize>(sequence: u64, agent: &str, events: [DecidedEven
 }
 
 /// An event of a decision: `think`, `say`, `call` or `thread`. The same thread and kind give the same id.
-pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
+pub fn sample_event(thread: &str, kind: &str) -> DecidedEvent {
     let act = |action| Event::Action(AgentAction { action: Some(action) });
     let event = match kind {
         "think" => Event::Thought(AgentThought { text: "hm".into(), ..Default::default() }),
@@ -55,15 +55,15 @@ pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
         "thread" => Event::ThreadCreated(ThreadCreated { thread_id: thread.into(), ..Default::default() }),
         other => panic!("no event of kind {other}"),
     };
-    decided_as(thread, kind, event)
+    sample_event_with(thread, kind, event)
 }
 
 /// Any event of a decision; the same thread and kind give the same id.
-pub fn decided_as(thread: &str, kind: &str, event: Event) -> DecidedEvent {
+pub fn sample_event_with(thread: &str, kind: &str, event: Event) -> DecidedEvent {
     DecidedEvent {
-        event_id: ids::named("event", &[thread, kind]).to_string(),
+        event_id: ids::from_parts("event", &[thread, kind]).to_string(),
         thread_id: thread.to_owned(),
-        correlation_id: ids::named("turn", &[thread]).to_string(),
+        correlation_id: ids::from_parts("turn", &[thread]).to_string(),
         event: Some(event),
         ..Default::default()
     }

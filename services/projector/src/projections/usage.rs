@@ -5,25 +5,25 @@ use kairo_proto::{
     about::{Chain, State, Thread, Turn},
     v1::{AgentDecision, Completion, CompletionError, DecidedEvent, GivenUpCall},
 };
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 
-use super::Fact;
-use crate::changes::{Changes, ModelCall};
+use super::ProjectedRecord;
+use crate::changes::{ModelCall, TableChanges};
 
-pub fn project(fact: &Fact, changes: &mut Changes) {
-    enter(fact, changes);
+pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
+    project_entry(fact, changes);
     let (Body::AgentDecision(decision), Some(agent)) = (&fact.record.body, &fact.agent) else { return };
-    let thread_id = decision.events.iter().find_map(|event| Key::some(&event.thread_id));
-    let user = user(decision).and_then(Key::some);
-    let given_up: Vec<Completion> = decision.given_up.iter().map(given_up).collect();
+    let thread_id = decision.events.iter().find_map(|event| SqlKey::non_empty(&event.thread_id));
+    let user = find_user(decision).and_then(SqlKey::non_empty);
+    let given_up: Vec<Completion> = decision.given_up.iter().map(abandoned_completion).collect();
     for (index, completion) in (0..).zip(decision.completions.iter().chain(&given_up)) {
-        let call = || called(fact, agent.clone(), thread_id.clone(), user.clone(), completion);
+        let call = || model_call(fact, agent.clone(), thread_id.clone(), user.clone(), completion);
         changes.model_calls.entry((fact.record.envelope.id, index)).or_insert_with(call);
     }
 }
 
 /// Notes the API key that a user's message was sent with.
-fn enter(fact: &Fact, changes: &mut Changes) {
+fn project_entry(fact: &ProjectedRecord, changes: &mut TableChanges) {
     let envelope = &fact.record.envelope;
     let is_sent = matches!(fact.record.body.about(), About::User(_)) && envelope.id == envelope.correlation_id;
     let key = envelope.entered_by.as_ref().filter(|by| is_sent && by.is_api_key());
@@ -33,7 +33,7 @@ fn enter(fact: &Fact, changes: &mut Changes) {
 }
 
 /// A call that was given up counts as one that failed.
-fn given_up(call: &GivenUpCall) -> Completion {
+fn abandoned_completion(call: &GivenUpCall) -> Completion {
     Completion {
         tier: call.tier.clone(),
         model: call.model.clone(),
@@ -47,7 +47,13 @@ fn given_up(call: &GivenUpCall) -> Completion {
     }
 }
 
-fn called(fact: &Fact, agent: Key, thread_id: Option<Key>, user: Option<Key>, completion: &Completion) -> ModelCall {
+fn model_call(
+    fact: &ProjectedRecord,
+    agent: SqlKey,
+    thread_id: Option<SqlKey>,
+    user: Option<SqlKey>,
+    completion: &Completion,
+) -> ModelCall {
     ModelCall {
         sequence: fact.sequence,
         agent,
@@ -57,27 +63,27 @@ fn called(fact: &Fact, agent: Key, thread_id: Option<Key>, user: Option<Key>, co
         model: completion.model.as_str().into(),
         module: completion.module.as_str().into(),
         decided_at: fact.at,
-        input_tokens: tokens(completion.input_tokens),
-        output_tokens: tokens(completion.output_tokens),
+        input_tokens: clamp_tokens(completion.input_tokens),
+        output_tokens: clamp_tokens(completion.output_tokens),
         latency_ms: i64::from(completion.latency_ms),
         failed: completion.error.as_ref().map(|error| error.kind.as_str().into()),
-        cached_tokens: tokens(completion.cached_tokens.min(completion.input_tokens)),
+        cached_tokens: clamp_tokens(completion.cached_tokens.min(completion.input_tokens)),
         is_estimate: completion.is_estimate,
         correlation_id: fact.record.envelope.correlation_id,
     }
 }
 
 /// More than any model takes is cut, so that sums of what a model server makes up do not overflow.
-fn tokens(tokens: u64) -> i64 {
+fn clamp_tokens(tokens: u64) -> i64 {
     i64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
 /// The user that a decision names. Where it names none, it is the one of its thread.
-fn user(decision: &AgentDecision) -> Option<&str> {
-    decision.events.iter().filter_map(named).find(|user| !user.is_empty())
+fn find_user(decision: &AgentDecision) -> Option<&str> {
+    decision.events.iter().filter_map(user_of_event).find(|user| !user.is_empty())
 }
 
-fn named(event: &DecidedEvent) -> Option<&str> {
+fn user_of_event(event: &DecidedEvent) -> Option<&str> {
     match event.event.as_ref()?.about() {
         Decided::Turn(Turn::Action(_)) => event.say().map(|say| say.user.as_str()),
         Decided::Thread(Thread::Created(created)) => Some(&created.user),
@@ -103,10 +109,10 @@ mod tests {
     use kairo_proto::v1::{Say, ThreadMatched, UserMessage, agent_action::Action, decided_event::Event};
 
     use super::{
-        super::testing::{decided_as, projected, record},
+        super::testing::{project_all, record, sample_event_with},
         *,
     };
-    use crate::projections::testing::decided;
+    use crate::projections::testing::sample_event;
 
     fn decision(sequence: u64, events: Vec<DecidedEvent>, completions: Vec<Completion>) -> Record {
         let body = AgentDecision { events, completions, ..Default::default() };
@@ -130,10 +136,10 @@ mod tests {
             error: Some(CompletionError { kind: "model_timeout".into(), ..Default::default() }),
             ..completion("large", 0, 0)
         };
-        let once = decision(3, vec![decided("t", "think")], vec![completion("large", 100, 7), failed]);
+        let once = decision(3, vec![sample_event("t", "think")], vec![completion("large", 100, 7), failed]);
         // Told again elsewhere in the log.
         let again = Record { sequence: 4, ..once.clone() };
-        let changes = projected([once, again]);
+        let changes = project_all([once, again]);
         let calls: Vec<&ModelCall> = changes.model_calls.values().collect();
         assert_eq!(calls.len(), 2);
         assert_eq!((calls[0].sequence, calls[0].agent.as_str(), calls[0].model.as_str()), (3, "bob", "large"));
@@ -150,7 +156,7 @@ mod tests {
             given_up: vec![given_up],
             ..Default::default()
         };
-        let changes = projected([record(3, "kairo.agent.bob.decision", body)]);
+        let changes = project_all([record(3, "kairo.agent.bob.decision", body)]);
         let calls: Vec<&ModelCall> = changes.model_calls.values().collect();
         assert_eq!((calls.len(), calls[1].output_tokens, calls[1].failed.clone()), (2, 5, Some("unused".into())));
     }
@@ -159,7 +165,7 @@ mod tests {
     fn what_came_from_a_cache_and_what_is_an_estimate_is_kept() {
         let cached = Completion { cached_tokens: 60, ..completion("large", 100, 7) };
         let guessed = Completion { cached_tokens: 900, is_estimate: true, ..completion("large", 100, 7) };
-        let changes = projected([decision(3, vec![], vec![cached, guessed])]);
+        let changes = project_all([decision(3, vec![], vec![cached, guessed])]);
         let told: Vec<_> = changes.model_calls.values().map(|call| (call.cached_tokens, call.is_estimate)).collect();
         assert_eq!(told, [(60, false), (100, true)]);
     }
@@ -173,25 +179,25 @@ mod tests {
             record
         };
         let changes =
-            projected([sent(3, Some(Principal::api_key("k7"))), sent(4, Some(Principal::loopback())), sent(5, None)]);
+            project_all([sent(3, Some(Principal::api_key("k7"))), sent(4, Some(Principal::loopback())), sent(5, None)]);
         assert_eq!(changes.entries.into_values().collect::<Vec<_>>(), ["api_key:k7".into()]);
     }
 
     #[test]
     fn a_call_is_of_the_first_thread_and_the_first_user_that_are_named() {
-        let matched = decided_as("", "match", Event::ThreadMatched(ThreadMatched::default()));
+        let matched = sample_event_with("", "match", Event::ThreadMatched(ThreadMatched::default()));
         let say = Say { user: "ann".into(), ..Default::default() };
         let act = |say| Event::Action(kairo_proto::v1::AgentAction { action: Some(Action::Say(say)) });
-        let events = vec![matched, decided("t", "think"), decided_as("u", "say", act(say))];
-        let changes = projected([decision(3, events, vec![completion("m", 1, 1)])]);
+        let events = vec![matched, sample_event("t", "think"), sample_event_with("u", "say", act(say))];
+        let changes = project_all([decision(3, events, vec![completion("m", 1, 1)])]);
         let call = changes.model_calls.values().next().unwrap();
         assert_eq!((call.thread_id.clone(), call.user.clone()), (Some("t".into()), Some("ann".into())));
     }
 
     #[test]
     fn what_was_decided_without_a_model_took_nothing_and_no_number_is_too_large() {
-        assert!(projected([decision(3, vec![decided("t", "say")], vec![])]).model_calls.is_empty());
-        let changes = projected([decision(3, vec![], vec![completion("m", u64::MAX, 1)])]);
+        assert!(project_all([decision(3, vec![sample_event("t", "say")], vec![])]).model_calls.is_empty());
+        let changes = project_all([decision(3, vec![], vec![completion("m", u64::MAX, 1)])]);
         let call = changes.model_calls.values().next().unwrap();
         assert_eq!((call.input_tokens, call.thread_id.clone()), (i64::from(u32::MAX), None));
     }

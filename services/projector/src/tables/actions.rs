@@ -5,25 +5,28 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Action, Begun, Cancel, Changes, Ended, Progress, Spawned, Verdict};
+use crate::changes::{
+    ActionDecision, ActionEnding, ActionStart, ActionVerdict, CancelRequest, ProcessSpawn, ReportedProgress,
+    TableChanges,
+};
 
 /// A tool call, with what else the same stretch of the log tells of it.
-type Decided<'c> = (&'c Uuid, &'c Action, Option<&'c Begun>, Option<&'c Ended>);
+type DecidedAction<'c> = (&'c Uuid, &'c ActionDecision, Option<&'c ActionStart>, Option<&'c ActionEnding>);
 
 /// Most are decided on, begun and ended within a batch: one row is cheaper than one and two changes of it.
-fn decided(changes: &Changes) -> Vec<Decided<'_>> {
+fn decided_actions(changes: &TableChanges) -> Vec<DecidedAction<'_>> {
     let rows = changes.actions.iter();
     rows.map(|(id, row)| (id, row, changes.begun.get(id), changes.ended.get(id))).collect()
 }
 
 /// Those of actions that were decided on before.
-fn of_others<'c, C>(changes: &'c Changes, rows: &'c BTreeMap<Uuid, C>) -> Vec<(&'c Uuid, &'c C)> {
+fn of_earlier_actions<'c, C>(changes: &'c TableChanges, rows: &'c BTreeMap<Uuid, C>) -> Vec<(&'c Uuid, &'c C)> {
     rows.iter().filter(|(id, _)| !changes.actions.contains_key(id)).collect()
 }
 
 /// A decision that is told again changes nothing, but what else is told with it may be new.
-pub async fn decide(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
-    let rows = decided(changes);
+pub async fn upsert_decisions(connection: &mut PgConnection, changes: &TableChanges) -> sqlx::Result<()> {
+    let rows = decided_actions(changes);
     upsert_rows!(connection, rows, "actions", |(id, row, begun, ended)| {
         key "action_id": "uuid" = **id,
         "sequence": "bigint" = row.sequence,
@@ -50,8 +53,8 @@ pub async fn decide(connection: &mut PgConnection, changes: &Changes) -> sqlx::R
     })
 }
 
-pub async fn begin(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
-    let rows = of_others(changes, &changes.begun);
+pub async fn update_starts(connection: &mut PgConnection, changes: &TableChanges) -> sqlx::Result<()> {
+    let rows = of_earlier_actions(changes, &changes.begun);
     update_rows!(connection, rows, "actions", |(id, row)| {
         key "action_id": "uuid" = **id,
         set "invoked_at": "timestamptz" = row.invoked_at,
@@ -60,8 +63,8 @@ pub async fn begin(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     }, "actions.invoked_at IS NULL")
 }
 
-pub async fn end(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
-    let rows = of_others(changes, &changes.ended);
+pub async fn update_ends(connection: &mut PgConnection, changes: &TableChanges) -> sqlx::Result<()> {
+    let rows = of_earlier_actions(changes, &changes.ended);
     update_rows!(connection, rows, "actions", |(id, row)| {
         key "action_id": "uuid" = **id,
         set "ended_at": "timestamptz" = row.ended_at,
@@ -74,7 +77,10 @@ pub async fn end(connection: &mut PgConnection, changes: &Changes) -> sqlx::Resu
     }, "actions.ended_at IS NULL")
 }
 
-pub async fn advance(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Progress>) -> sqlx::Result<()> {
+pub async fn update_progress(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<Uuid, ReportedProgress>,
+) -> sqlx::Result<()> {
     update_rows!(connection, rows, "actions", |(id, row)| {
         key "action_id": "uuid" = *id,
         set "progress_at": "timestamptz" = row.at,
@@ -83,7 +89,7 @@ pub async fn advance(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Progre
     }, "actions.progress_at IS NULL OR actions.progress_at < new.progress_at")
 }
 
-pub async fn cancel(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Cancel>) -> sqlx::Result<()> {
+pub async fn mark_cancels(connection: &mut PgConnection, rows: &BTreeMap<Uuid, CancelRequest>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "actions", |(id, row)| {
         key "action_id": "uuid" = *id,
         set "cancel_requested_at": "timestamptz" = row.at,
@@ -92,7 +98,7 @@ pub async fn cancel(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Cancel>
 }
 
 /// The processes that actions became.
-pub async fn become_processes(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Spawned>) -> sqlx::Result<()> {
+pub async fn link_processes(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ProcessSpawn>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "actions", |(process, row)| {
         key "action_id": "uuid" = row.event.action_id,
         set "process_id": "uuid" = *process,
@@ -101,7 +107,7 @@ pub async fn become_processes(connection: &mut PgConnection, rows: &BTreeMap<Uui
 
 /// The first that was given after the action was in doubt. Which that is must not depend on where a batch ends, so it is
 /// told from the sequences, and from what this batch has written already.
-pub async fn resolve(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::Result<()> {
+pub async fn apply_verdicts(connection: &mut PgConnection, rows: &[ActionVerdict]) -> sqlx::Result<()> {
     update_rows_by_first!(connection, rows, "actions", |row| {
         key "action_id": "uuid" = row.action_id,
         "sequence": "bigint" = row.sequence,
@@ -117,7 +123,10 @@ pub async fn resolve(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::R
 
 /// Applies late answers to actions in doubt. Earlier verdicts are written first, and later ones do not get here. The
 /// end time stays as it was, and with it the place among the messages of the thread.
-pub async fn settle(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Ended>) -> sqlx::Result<()> {
+pub async fn apply_late_answers(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<Uuid, ActionEnding>,
+) -> sqlx::Result<()> {
     update_rows!(connection, rows, "actions", |(id, row)| {
         key "action_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use sqlx::PgConnection;
 
-use crate::changes::Agent;
+use crate::changes::AgentDefinition;
 
-pub async fn define(connection: &mut PgConnection, rows: &BTreeMap<Key, Agent>) -> sqlx::Result<()> {
+pub async fn upsert_agents(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<SqlKey, AgentDefinition>,
+) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "agents", |(agent, row)| {
         key "agent": "text" = agent,
         set "profile": "jsonb" = &row.profile,

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
+use crate::changes::{ChainEnd, ChainStart, PlannedStep, StepApprovalRequest, StepEnd, StepStart};
 
-pub async fn start(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Chain>) -> sqlx::Result<()> {
+pub async fn insert_chains(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ChainStart>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "chains", |(id, row)| {
         "chain_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,
@@ -23,7 +23,10 @@ pub async fn start(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Chain>) 
     }, "ON CONFLICT DO NOTHING")
 }
 
-pub async fn add_steps(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), Step>) -> sqlx::Result<()> {
+pub async fn insert_steps(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(Uuid, i32), PlannedStep>,
+) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "chain_steps", |((chain, step), row)| {
         "chain_id": "uuid" = *chain,
         "step": "int" = *step,
@@ -34,7 +37,10 @@ pub async fn add_steps(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32
     }, "ON CONFLICT DO NOTHING")
 }
 
-pub async fn ask(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), StepAsked>) -> sqlx::Result<()> {
+pub async fn record_approval_requests(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(Uuid, i32), StepApprovalRequest>,
+) -> sqlx::Result<()> {
     update_rows!(connection, rows, "chain_steps", |((chain, step), row)| {
         key "chain_id": "uuid" = *chain,
         key "step": "int" = *step,
@@ -44,7 +50,7 @@ pub async fn ask(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), Ste
     }, "chain_steps.approval_id IS NULL")
 }
 
-pub async fn begin(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), StepBegun>) -> sqlx::Result<()> {
+pub async fn record_starts(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), StepStart>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "chain_steps", |((chain, step), row)| {
         key "chain_id": "uuid" = *chain,
         key "step": "int" = *step,
@@ -82,7 +88,7 @@ pub async fn end_steps(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32
     }, "chain_steps.ended_sequence IS NULL OR chain_steps.ended_sequence > new.ended_sequence")
 }
 
-pub async fn end(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ChainEnd>) -> sqlx::Result<()> {
+pub async fn end_chains(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ChainEnd>) -> sqlx::Result<()> {
     update_rows!(&mut *connection, rows, "chains", |(id, row)| {
         key "chain_id": "uuid" = *id,
         set "outcome": "text" = &row.outcome,

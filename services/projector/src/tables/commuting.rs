@@ -16,23 +16,23 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions, query_scalar, raw_sql};
 use uuid::Uuid;
 
-use super::{SETTINGS, write};
+use super::{SETTINGS, write_changes};
 use crate::{
-    changes::Changes,
+    changes::TableChanges,
     projections::{
-        project,
-        testing::{decided, decided_as, decision, record},
+        project_record,
+        testing::{decision, record, sample_event, sample_event_with},
     },
 };
 
 const WORKERS: usize = 3;
 
 /// The event that a turn begins with.
-fn began(sequence: u64) -> Uuid {
+fn start_event_id(sequence: u64) -> Uuid {
     record(sequence, "kairo.user.ann.message", UserMessage::default()).envelope.id
 }
 
-fn sent(sequence: u64, user: &str, agent: &str, thread: &str) -> Record {
+fn user_message(sequence: u64, user: &str, agent: &str, thread: &str) -> Record {
     let (agent, thread_id) = (agent.to_owned(), thread.to_owned());
     let text = format!("words {sequence}");
     let body = UserMessage { message_id: format!("m-{sequence}"), agent, thread_id, text, ..Default::default() };
@@ -41,19 +41,19 @@ fn sent(sequence: u64, user: &str, agent: &str, thread: &str) -> Record {
     record
 }
 
-fn delivered(sequence: u64, agent: &str, message: u64, thread: &str) -> Record {
+fn delivered_message(sequence: u64, agent: &str, message: u64, thread: &str) -> Record {
     let body = AgentMessage { user: "ann".into(), thread_id: thread.into(), ..Default::default() };
     let mut record = record(sequence, &format!("kairo.agent.{agent}.message"), body);
-    record.envelope.causation_id = Some(began(message));
+    record.envelope.causation_id = Some(start_event_id(message));
     record
 }
 
 /// Belongs to the turn that this message began.
 fn of_turn(message: u64, event: DecidedEvent) -> DecidedEvent {
-    DecidedEvent { correlation_id: began(message).to_string(), ..event }
+    DecidedEvent { correlation_id: start_event_id(message).to_string(), ..event }
 }
 
-fn ended(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
+fn tool_result(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
     let error = (!ok).then(|| ToolError { kind: "in_doubt".into(), message: "who knows".into() });
     let action_id = action.event_id.clone();
     let body = ToolResult { action_id, ok, result: "{\"n\":1}".into(), error, ..Default::default() };
@@ -61,7 +61,7 @@ fn ended(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
 }
 
 /// Builds the result of a call by agent `eve`: in doubt, or the late result.
-fn ended_of_eve(sequence: u64, action: &str, late: bool) -> Record {
+fn tool_result_of_eve(sequence: u64, action: &str, late: bool) -> Record {
     let error = (!late).then(|| ToolError { kind: "in_doubt".into(), message: "who knows".into() });
     let (action_id, result) = (action.to_owned(), "{\"paid\":7}".to_owned());
     record(
@@ -73,7 +73,7 @@ fn ended_of_eve(sequence: u64, action: &str, late: bool) -> Record {
 
 /// Builds a history of two users and two agents; events that may be delivered twice are.
 fn history() -> Vec<Record> {
-    let call = of_turn(1, decided("t", "call"));
+    let call = of_turn(1, sample_event("t", "call"));
     let (id, process_id) = (call.event_id.clone(), Uuid::from_u128(7).to_string());
     let chain_id = Uuid::from_u128(9).to_string();
     let step = ToolCall {
@@ -83,13 +83,13 @@ fn history() -> Vec<Record> {
         ..Default::default()
     };
     let step = kairo_proto::v1::AgentAction { action: Some(Action::ToolCall(step)) };
-    let step = decided_as("t", "step", Event::Action(step));
+    let step = sample_event_with("t", "step", Event::Action(step));
     let steps = ["email.send", "tools.now"].map(|event| ChainStep { event: event.into(), ..Default::default() });
     let chain = ChainStarted { chain_id: chain_id.clone(), steps: steps.into(), ..Default::default() };
     let asked = ApprovalRequested { user: "ann".into(), chain_id: chain_id.clone(), ..Default::default() };
-    let asked = decided_as("t", "asked", Event::ApprovalRequested(asked));
+    let asked = sample_event_with("t", "asked", Event::ApprovalRequested(asked));
     let offer = ThreadSuggested { user: "ann".into(), thread_id: "other".into(), ..Default::default() };
-    let offer = of_turn(6, decided_as("", "offer", Event::ThreadSuggested(offer)));
+    let offer = of_turn(6, sample_event_with("", "offer", Event::ThreadSuggested(offer)));
     let matched = Event::ThreadMatched(ThreadMatched { thread_id: "other".into(), ..Default::default() });
     let task_id = Uuid::from_u128(3).to_string();
     let task = kairo_proto::v1::Task { task_id: task_id.clone(), kind: "scheduled".into(), ..Default::default() };
@@ -117,58 +117,58 @@ fn history() -> Vec<Record> {
     let archived = Event::ThreadArchived(ThreadArchived { thread_id: "t".into(), archived: true });
     let archived_too = Event::ThreadArchived(ThreadArchived { thread_id: "u".into(), archived: true });
     let briefed = AgentBriefed { thread_id: "u".into(), user: "ann".into(), told: true, ..Default::default() };
-    let briefed = decided_as("u", "briefed", Event::Briefed(briefed));
+    let briefed = sample_event_with("u", "briefed", Event::Briefed(briefed));
     let team = |status: &str| {
         let changed = TeamChanged { status: status.into(), ..Default::default() };
-        decided_as("u", status, Event::TeamChanged(changed))
+        sample_event_with("u", status, Event::TeamChanged(changed))
     };
     let completed = |thread: &str| {
         let completed = ThreadCompleted { thread_id: thread.into() };
-        decided_as(thread, "completed", Event::ThreadCompleted(completed))
+        sample_event_with(thread, "completed", Event::ThreadCompleted(completed))
     };
     let written = |key: &str, content: &str| {
         let written = StateWritten { key: key.into(), content: content.into(), ..Default::default() };
-        decided_as("u", content, Event::StateWritten(written))
+        sample_event_with("u", content, Event::StateWritten(written))
     };
     let remembered = |content: &str| {
         let memory_id = Uuid::from_u128(4).to_string();
         let remembered = MemoryAppended { memory_id, content: content.into(), ..Default::default() };
-        decided_as("u", &format!("remembered {content}"), Event::MemoryAppended(remembered))
+        sample_event_with("u", &format!("remembered {content}"), Event::MemoryAppended(remembered))
     };
     let deleted = Event::StateDeleted(StateDeleted { key: "k".into(), ..Default::default() });
-    let deleted = decided_as("u", "deleted", deleted);
+    let deleted = sample_event_with("u", "deleted", deleted);
     let compacted = ThreadCompacted { thread_id: "u".into(), ..Default::default() };
-    let compacted = decided_as("u", "compacted", Event::ThreadCompacted(compacted));
+    let compacted = sample_event_with("u", "compacted", Event::ThreadCompacted(compacted));
     let refused = UserMessageUndelivered { agent: "nobody".into(), reason: "nobody".into(), ..Default::default() };
     let progress = ToolProgress { action_id: id.clone(), fraction: Some(0.5), ..Default::default() };
     let over = Event::ChainEnded(ChainEnded { chain_id, outcome: "done".into(), ..Default::default() });
-    let mut with_key = sent(1, "ann", "bob", "");
-    let other = of_turn(30, decided("u", "call")).event_id;
+    let mut with_key = user_message(1, "ann", "bob", "");
+    let other = of_turn(30, sample_event("u", "call")).event_id;
     with_key.envelope.entered_by = Some(Principal::api_key("key-7"));
     vec![
         with_key,
-        delivered(2, "bob", 1, ""),
-        decision(3, "bob", [of_turn(1, decided("t", "thread")), call.clone()]),
+        delivered_message(2, "bob", 1, ""),
+        decision(3, "bob", [of_turn(1, sample_event("t", "thread")), call.clone()]),
         record(4, "kairo.tool.bob.invoke", invoke),
-        sent(5, "ann", "bob", "t"),
-        sent(6, "ann", "", ""),
-        delivered(7, "bob", 5, "t"),
-        delivered(8, "bob", 6, ""),
+        user_message(5, "ann", "bob", "t"),
+        user_message(6, "ann", "", ""),
+        delivered_message(7, "bob", 5, "t"),
+        delivered_message(8, "bob", 6, ""),
         // The same message with somebody else: the first delivery and the first thread count.
-        delivered(9, "eve", 6, ""),
-        decision(10, "eve", [of_turn(6, decided("u", "thread")), of_turn(6, decided("u", "say"))]),
+        delivered_message(9, "eve", 6, ""),
+        decision(10, "eve", [of_turn(6, sample_event("u", "thread")), of_turn(6, sample_event("u", "say"))]),
         record(11, "kairo.process.bob.spawned", spawned),
         record(12, "kairo.tool.bob.progress", progress),
-        decision(13, "bob", [offer, of_turn(5, decided("t", "say"))]),
+        decision(13, "bob", [offer, of_turn(5, sample_event("t", "say"))]),
         record(14, "kairo.process.bob.progress", advanced),
         record(15, "kairo.process.bob.canceled", canceled),
         record(16, "kairo.process.bob.exited", exited),
-        ended(17, &call, false),
-        ended(18, &call, true),
+        tool_result(17, &call, false),
+        tool_result(18, &call, true),
         record(19, "kairo.agent.bob.approval", verdict("happened", &id)),
         record(20, "kairo.agent.bob.choice", choice),
-        decision(21, "bob", [of_turn(6, decided_as("other", "matched", matched))]),
-        decision(22, "bob", [decided_as("t", "chain", Event::ChainStarted(chain)), asked.clone()]),
+        decision(21, "bob", [of_turn(6, sample_event_with("other", "matched", matched))]),
+        decision(22, "bob", [sample_event_with("t", "chain", Event::ChainStarted(chain)), asked.clone()]),
         // Somebody else's counts neither before nor behind that of the one who was asked.
         record(
             23,
@@ -176,24 +176,24 @@ fn history() -> Vec<Record> {
             AgentApproval { user: "cat".into(), ..verdict("rejected", &asked.event_id) },
         ),
         record(24, "kairo.agent.bob.approval", verdict("approved", &asked.event_id)),
-        decision(25, "bob", [step.clone(), decided_as("t", "task", task)]),
-        ended(26, &step, true),
-        decision(27, "bob", [decided_as("t", "over", over), decided_as("t", "fired", fired)]),
-        decision(28, "bob", [decided_as("t", "changed", changed), decided_as("t", "archived", archived)]),
+        decision(25, "bob", [step.clone(), sample_event_with("t", "task", task)]),
+        tool_result(26, &step, true),
+        decision(27, "bob", [sample_event_with("t", "over", over), sample_event_with("t", "fired", fired)]),
+        decision(28, "bob", [sample_event_with("t", "changed", changed), sample_event_with("t", "archived", archived)]),
         // A decision that stands in the log twice.
-        decision(29, "bob", [call, decided("t", "think")]),
-        sent(30, "cat", "eve", "u"),
-        delivered(31, "eve", 30, "u"),
-        decision(32, "eve", [of_turn(30, decided("u", "call"))]),
-        sent(33, "ann", "bob", "t"),
+        decision(29, "bob", [call, sample_event("t", "think")]),
+        user_message(30, "cat", "eve", "u"),
+        delivered_message(31, "eve", 30, "u"),
+        decision(32, "eve", [of_turn(30, sample_event("u", "call"))]),
+        user_message(33, "ann", "bob", "t"),
         decision(34, "eve", [team("paused"), compacted, completed("u"), briefed.clone()]),
-        decision(35, "eve", [team("active"), decided_as("u", "archived u", archived_too), briefed]),
+        decision(35, "eve", [team("active"), sample_event_with("u", "archived u", archived_too), briefed]),
         decision(36, "eve", [written("k", "first"), written("l", "other"), written("k", "second")]),
         decision(37, "eve", [deleted]),
         decision(38, "eve", [written("l", "last"), written("l", "last")]),
-        ended_of_eve(39, &other, false),
-        ended_of_eve(40, &other, true),
-        ended_of_eve(41, &other, true),
+        tool_result_of_eve(39, &other, false),
+        tool_result_of_eve(40, &other, true),
+        tool_result_of_eve(41, &other, true),
         record(42, "kairo.agent.eve.approval", verdict("did_not_happen", &other)),
         record(43, "kairo.user.cat.undelivered", refused),
         decision(44, "eve", [remembered("first"), remembered("second")]),
@@ -206,16 +206,16 @@ fn owner(record: &Record) -> &str {
 }
 
 /// Every row that these batches make, in this order.
-async fn rows(connection: &mut PgConnection, batches: &[Vec<Record>]) -> BTreeMap<&'static str, String> {
+async fn table_rows(connection: &mut PgConnection, batches: &[Vec<Record>]) -> BTreeMap<&'static str, String> {
     let begin = format!(
         "SET client_min_messages = warning; DROP SCHEMA IF EXISTS tried CASCADE; CREATE SCHEMA tried; \
          SET search_path = tried, public; {TABLES_SQL} {SETTINGS}"
     );
     raw_sql(AssertSqlSafe(begin)).execute(&mut *connection).await.unwrap();
     for batch in batches {
-        let mut changes = Changes::default();
-        batch.iter().for_each(|record| project(record, &mut changes));
-        write(connection, &changes).await.unwrap();
+        let mut changes = TableChanges::default();
+        batch.iter().for_each(|record| project_record(record, &mut changes));
+        write_changes(connection, &changes).await.unwrap();
     }
     let mut rows = BTreeMap::new();
     for table in TABLES {
@@ -226,7 +226,7 @@ async fn rows(connection: &mut PgConnection, batches: &[Vec<Record>]) -> BTreeMa
 }
 
 /// Each owner's records are some worker's, who reads them in order and writes as many at once as the numbers say.
-fn shared(owners: &[usize], turns: &[(usize, usize)]) -> Vec<Vec<Record>> {
+fn share_among_workers(owners: &[usize], turns: &[(usize, usize)]) -> Vec<Vec<Record>> {
     let names = ["ann", "cat", "bob", "eve", "nobody"];
     let mut workers: Vec<VecDeque<Record>> = vec![VecDeque::new(); WORKERS];
     for record in history() {
@@ -255,15 +255,15 @@ fn however_the_log_is_shared_and_cut_the_rows_are_the_same() {
     runtime.block_on(kairo_read_model::migrate(&config)).unwrap();
 
     let one_by_one: Vec<_> = history().into_iter().map(|record| vec![record]).collect();
-    let expected = runtime.block_on(rows(&mut connection, &one_by_one));
+    let expected = runtime.block_on(table_rows(&mut connection, &one_by_one));
     assert!(TABLES.iter().filter(|table| expected[*table].is_empty()).count() <= 5, "{expected:?}");
-    assert_eq!(runtime.block_on(rows(&mut connection, &[history()])), expected);
+    assert_eq!(runtime.block_on(table_rows(&mut connection, &[history()])), expected);
 
     let connection = std::cell::RefCell::new(connection);
     let shares = (prop::collection::vec(0..WORKERS, 5), prop::collection::vec((0..WORKERS, 1..6_usize), 0..24));
     let config = ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() };
     let same = |(owners, turns): (Vec<usize>, Vec<(usize, usize)>)| {
-        let made = runtime.block_on(rows(&mut connection.borrow_mut(), &shared(&owners, &turns)));
+        let made = runtime.block_on(table_rows(&mut connection.borrow_mut(), &share_among_workers(&owners, &turns)));
         prop_assert_eq!(&made, &expected);
         Ok(())
     };

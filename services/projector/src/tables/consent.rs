@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Approval, Choice, Offer, Settled, Verdict, Withdrawal};
+use crate::changes::{ActionVerdict, ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement};
 
-pub async fn request(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Approval>) -> sqlx::Result<()> {
+pub async fn insert_approvals(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<Uuid, ApprovalRequest>,
+) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "approvals", |(id, row)| {
         "action_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,
@@ -27,7 +30,7 @@ pub async fn request(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Approv
 
 /// The first of the user who was asked, given after that, wherever a batch ends: the one that the agent goes by. It refuses
 /// those of others.
-pub async fn decide(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::Result<()> {
+pub async fn apply_verdicts(connection: &mut PgConnection, rows: &[ActionVerdict]) -> sqlx::Result<()> {
     update_rows_by_first!(connection, rows, "approvals", |row| {
         key "action_id": "uuid" = row.action_id,
         "sequence": "bigint" = row.sequence,
@@ -43,7 +46,7 @@ pub async fn decide(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::Re
 }
 
 /// The first end counts, here too. One end withdraws all approvals of its chain, so it is not found by a key of theirs.
-pub async fn withdraw(connection: &mut PgConnection, rows: &[Withdrawal]) -> sqlx::Result<()> {
+pub async fn withdraw_approvals(connection: &mut PgConnection, rows: &[ApprovalWithdrawal]) -> sqlx::Result<()> {
     write_rows!(
         connection,
         rows,
@@ -61,7 +64,7 @@ pub async fn withdraw(connection: &mut PgConnection, rows: &[Withdrawal]) -> sql
     )
 }
 
-pub async fn offer(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Offer>) -> sqlx::Result<()> {
+pub async fn insert_offers(connection: &mut PgConnection, rows: &BTreeMap<Uuid, OfferCreation>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "offers", |(id, row)| {
         "offer_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,
@@ -76,7 +79,7 @@ pub async fn offer(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Offer>) 
 }
 
 /// As with verdicts: the first of the user who was asked.
-pub async fn choose(connection: &mut PgConnection, rows: &[Choice]) -> sqlx::Result<()> {
+pub async fn apply_choices(connection: &mut PgConnection, rows: &[OfferChoice]) -> sqlx::Result<()> {
     update_rows_by_first!(connection, rows, "offers", |row| {
         key "offer_id": "uuid" = row.offer_id,
         "sequence": "bigint" = row.sequence,
@@ -87,7 +90,7 @@ pub async fn choose(connection: &mut PgConnection, rows: &[Choice]) -> sqlx::Res
     }, "offers.agent = new.agent AND offers.user_id = new.chosen_by AND offers.sequence < new.sequence AND offers.choice IS NULL")
 }
 
-pub async fn settle(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Settled>) -> sqlx::Result<()> {
+pub async fn settle_offers(connection: &mut PgConnection, rows: &BTreeMap<Uuid, OfferSettlement>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "offers", |(turn, row)| {
         key "correlation_id": "uuid" = *turn,
         "sequence": "bigint" = row.sequence,

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use sqlx::PgConnection;
 
-use crate::changes::{Event, Logged, Unknown};
+use crate::changes::{EventEntry, LogEntry, UnknownTypeCount};
 
-pub async fn keep(connection: &mut PgConnection, rows: &[Logged]) -> sqlx::Result<()> {
+pub async fn insert_log(connection: &mut PgConnection, rows: &[LogEntry]) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "log", |row| {
         "sequence": "bigint" = row.sequence,
         "subject": "text" = &row.subject,
@@ -18,7 +18,7 @@ pub async fn keep(connection: &mut PgConnection, rows: &[Logged]) -> sqlx::Resul
     })
 }
 
-pub async fn insert(connection: &mut PgConnection, rows: &[Event]) -> sqlx::Result<()> {
+pub async fn insert_events(connection: &mut PgConnection, rows: &[EventEntry]) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "events", |row| {
         "sequence": "bigint" = row.sequence,
         "position": "int" = row.position,
@@ -31,7 +31,10 @@ pub async fn insert(connection: &mut PgConnection, rows: &[Event]) -> sqlx::Resu
     })
 }
 
-pub async fn count(connection: &mut PgConnection, rows: &BTreeMap<Key, Unknown>) -> sqlx::Result<()> {
+pub async fn count_unknown_types(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<SqlKey, UnknownTypeCount>,
+) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "unknown_types", |(name, row)| {
         key "type": "text" = name,
         set "messages": "bigint" = row.messages => "unknown_types.messages + excluded.messages",

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::StateChange;
+use crate::changes::InnerStateWrite;
 
-pub async fn keep(connection: &mut PgConnection, rows: &BTreeMap<Uuid, StateChange>) -> sqlx::Result<()> {
+pub async fn insert_changes(connection: &mut PgConnection, rows: &BTreeMap<Uuid, InnerStateWrite>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "inner_state_changes", |(id, row)| {
         "event_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,
@@ -24,7 +24,10 @@ pub async fn keep(connection: &mut PgConnection, rows: &BTreeMap<Uuid, StateChan
     }, "ON CONFLICT DO NOTHING")
 }
 
-pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key, Key), StateChange>) -> sqlx::Result<()> {
+pub async fn upsert_entries(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(SqlKey, SqlKey, SqlKey), InnerStateWrite>,
+) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "inner_state", |((agent, user, state_key), row)| {
         key "agent": "text" = agent,
         key "user_id": "text" = user,

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Memory, MemoryVersion};
+use crate::changes::{MemoryContent, MemoryVersion};
 
-pub async fn append(connection: &mut PgConnection, rows: &BTreeMap<(Key, Uuid), Memory>) -> sqlx::Result<()> {
+pub async fn upsert_memories(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(SqlKey, Uuid), MemoryContent>,
+) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "memories", |((agent, memory), row)| {
         key "agent": "text" = agent,
         key "memory_id": "uuid" = *memory,
@@ -28,7 +31,7 @@ pub async fn append(connection: &mut PgConnection, rows: &BTreeMap<(Key, Uuid), 
         AND (memories.sequence, memories.position) < (excluded.sequence, excluded.position)")
 }
 
-pub async fn keep(connection: &mut PgConnection, rows: &BTreeMap<Uuid, MemoryVersion>) -> sqlx::Result<()> {
+pub async fn insert_versions(connection: &mut PgConnection, rows: &BTreeMap<Uuid, MemoryVersion>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "memory_versions", |(id, row)| {
         "event_id": "uuid" = *id,
         "sequence": "bigint" = row.memory.sequence,

@@ -6,22 +6,22 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::{Json, Key};
+use kairo_read_model::sql_values::{SqlJson, SqlKey};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Changes, Delivery, Message, Placed};
+use crate::changes::{ConversationMessage, MessageDelivery, TableChanges, ThreadPlacement};
 
 /// The changes that affect one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Told<'c> {
-    message: Option<&'c Message>,
-    delivery: Option<&'c Delivery>,
-    placed: Option<&'c Placed>,
+struct MessageChanges<'c> {
+    message: Option<&'c ConversationMessage>,
+    delivery: Option<&'c MessageDelivery>,
+    placed: Option<&'c ThreadPlacement>,
 }
 
-fn told(changes: &Changes) -> BTreeMap<Uuid, Told<'_>> {
-    let mut rows: BTreeMap<Uuid, Told> = BTreeMap::new();
+fn changes_by_message(changes: &TableChanges) -> BTreeMap<Uuid, MessageChanges<'_>> {
+    let mut rows: BTreeMap<Uuid, MessageChanges> = BTreeMap::new();
     for (event, message) in &changes.messages {
         rows.entry(*event).or_default().message = Some(message);
     }
@@ -35,8 +35,8 @@ fn told(changes: &Changes) -> BTreeMap<Uuid, Told<'_>> {
 }
 
 /// Writes the rows of messages.
-pub async fn tell(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
-    let rows = told(changes);
+pub async fn upsert_messages(connection: &mut PgConnection, changes: &TableChanges) -> sqlx::Result<()> {
+    let rows = changes_by_message(changes);
     upsert_rows!(connection, rows, "messages", |(event, row)| {
         key "event_id": "uuid" = *event,
         if "messages.sequence IS NULL" {
@@ -50,10 +50,10 @@ pub async fn tell(connection: &mut PgConnection, changes: &Changes) -> sqlx::Res
             "named_thread": "text" = row.message.and_then(|message| message.thread_id.as_ref()),
             "message_id": "text" = row.message.and_then(|message| message.message_id.as_ref()),
             "text": "text" = row.message.map_or("", |message| message.text.as_str()),
-            "parts": "jsonb" = row.message.and_then(|message| message.parts.as_ref()).map_or("[]", Json::as_str),
+            "parts": "jsonb" = row.message.and_then(|message| message.parts.as_ref()).map_or("[]", SqlJson::as_str),
             "final": "boolean" = row.message.is_some_and(|message| message.last),
-            "ending": "text" = row.message.and_then(|message| message.ending.as_ref()).map_or("", Key::as_str),
-            "failure": "text" = row.message.and_then(|message| message.failure.as_ref()).map_or("", Key::as_str),
+            "ending": "text" = row.message.and_then(|message| message.ending.as_ref()).map_or("", SqlKey::as_str),
+            "failure": "text" = row.message.and_then(|message| message.failure.as_ref()).map_or("", SqlKey::as_str),
         }
         if "excluded.delivered < coalesce(messages.delivered, 9223372036854775807)" {
             "delivered_to": "text" = row.delivery.map(|delivery| &delivery.agent),

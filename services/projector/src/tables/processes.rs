@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Advance, Canceled, Exited, Spawned};
+use crate::changes::{ProcessAdvance, ProcessCancellation, ProcessExit, ProcessSpawn};
 
 /// The supervisor that spawned it is the one it belongs to, whoever was there first to end it.
-pub async fn spawn(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Spawned>) -> sqlx::Result<()> {
+pub async fn upsert_spawns(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ProcessSpawn>) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "processes", |(id, row)| {
         key "process_id": "uuid" = *id,
         set "sequence": "bigint" = row.event.sequence => "least(processes.sequence, excluded.sequence)",
@@ -26,7 +26,7 @@ pub async fn spawn(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Spawned>
     }, "processes.started_at IS NULL")
 }
 
-pub async fn advance(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Advance>) -> sqlx::Result<()> {
+pub async fn update_progress(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ProcessAdvance>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "processes", |(id, row)| {
         key "process_id": "uuid" = *id,
         set "progress_at": "timestamptz" = row.progress.at,
@@ -36,7 +36,10 @@ pub async fn advance(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Advanc
     }, "processes.progress_at IS NULL OR processes.progress_at < new.progress_at")
 }
 
-pub async fn cancel(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Canceled>) -> sqlx::Result<()> {
+pub async fn upsert_cancels(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<Uuid, ProcessCancellation>,
+) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "processes", |(id, row)| {
         key "process_id": "uuid" = *id,
         set "sequence": "bigint" = row.event.sequence => "least(processes.sequence, excluded.sequence)",
@@ -49,7 +52,7 @@ pub async fn cancel(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Cancele
     }, "processes.cancel_requested_at IS NULL")
 }
 
-pub async fn exit(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Exited>) -> sqlx::Result<()> {
+pub async fn upsert_exits(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ProcessExit>) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "processes", |(id, row)| {
         key "process_id": "uuid" = *id,
         set "sequence": "bigint" = row.event.sequence => "least(processes.sequence, excluded.sequence)",

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Firing, Task, TaskState};
+use crate::changes::{TaskCreation, TaskFiring, TaskState};
 
-pub async fn schedule(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Task>) -> sqlx::Result<()> {
+pub async fn insert_tasks(connection: &mut PgConnection, rows: &BTreeMap<Uuid, TaskCreation>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "tasks", |(id, row)| {
         "task_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,
@@ -32,7 +32,7 @@ pub async fn schedule(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Task>
 }
 
 /// Counts those that were not counted before, by one statement for both tables.
-pub async fn fire(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Firing>) -> sqlx::Result<()> {
+pub async fn insert_firings(connection: &mut PgConnection, rows: &BTreeMap<Uuid, TaskFiring>) -> sqlx::Result<()> {
     write_rows!(
         connection,
         rows,
@@ -63,7 +63,7 @@ pub async fn fire(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Firing>) 
 }
 
 /// A decision that makes a task may change it at once, so the same sequence is not too old.
-pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<Uuid, TaskState>) -> sqlx::Result<()> {
+pub async fn update_states(connection: &mut PgConnection, rows: &BTreeMap<Uuid, TaskState>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "tasks", |(id, row)| {
         key "task_id": "uuid" = *id,
         set "changed_sequence": "bigint" = row.sequence,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{Briefing, TeamState};
+use crate::changes::{SessionBriefing, TeamState};
 
-pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<Key, TeamState>) -> sqlx::Result<()> {
+pub async fn upsert_teams(connection: &mut PgConnection, rows: &BTreeMap<SqlKey, TeamState>) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "teams", |(agent, row)| {
         key "agent": "text" = agent,
         set "status": "text" = &row.status,
@@ -19,7 +19,10 @@ pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<Key, TeamStat
     }, "teams.changed_sequence < excluded.changed_sequence")
 }
 
-pub async fn brief(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Briefing>) -> sqlx::Result<()> {
+pub async fn insert_briefings(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<Uuid, SessionBriefing>,
+) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "briefings", |(id, row)| {
         "event_id": "uuid" = *id,
         "sequence": "bigint" = row.sequence,

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use kairo_proto::words::ThreadStatus;
-use kairo_read_model::stored::Key;
+use kairo_read_model::sql_values::SqlKey;
 use sqlx::PgConnection;
 
-use crate::changes::{Description, Thread, ThreadState, Touch};
+use crate::changes::{ThreadCreation, ThreadDescription, ThreadState, ThreadTouch};
 
-pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Thread>) -> sqlx::Result<()> {
+pub async fn insert_threads(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(SqlKey, SqlKey), ThreadCreation>,
+) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "threads", |((agent, thread), row)| {
         "agent": "text" = agent,
         "thread_id": "text" = thread,
@@ -24,7 +27,10 @@ pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), T
 }
 
 /// Threads that nobody began are no threads yet, whatever is said in them.
-pub async fn touch(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Touch>) -> sqlx::Result<()> {
+pub async fn touch_threads(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(SqlKey, SqlKey), ThreadTouch>,
+) -> sqlx::Result<()> {
     update_rows!(connection, rows, "threads", |((agent, thread), row)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,
@@ -33,7 +39,10 @@ pub async fn touch(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), To
     }, "threads.last_sequence < new.last_sequence")
 }
 
-pub async fn describe(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Description>) -> sqlx::Result<()> {
+pub async fn describe_threads(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(SqlKey, SqlKey), ThreadDescription>,
+) -> sqlx::Result<()> {
     update_rows!(connection, rows, "threads", |((agent, thread), row)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,
@@ -43,7 +52,10 @@ pub async fn describe(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key),
     }, "threads.described_at < new.described_at")
 }
 
-pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), ThreadState>) -> sqlx::Result<()> {
+pub async fn update_states(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(SqlKey, SqlKey), ThreadState>,
+) -> sqlx::Result<()> {
     update_rows!(connection, rows, "threads", |((agent, thread), row)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,
@@ -53,7 +65,7 @@ pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), T
     }, "threads.placed_at < new.placed_at")
 }
 
-pub async fn compact(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), i64>) -> sqlx::Result<()> {
+pub async fn mark_compacted(connection: &mut PgConnection, rows: &BTreeMap<(SqlKey, SqlKey), i64>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "threads", |((agent, thread), sequence)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Text;
+use kairo_read_model::sql_values::SqlText;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::changes::ModelCall;
 
-pub async fn call(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), ModelCall>) -> sqlx::Result<()> {
+pub async fn insert_model_calls(
+    connection: &mut PgConnection,
+    rows: &BTreeMap<(Uuid, i32), ModelCall>,
+) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "model_calls", |((event, call), row)| {
         "event_id": "uuid" = *event,
         "call": "int" = *call,
@@ -30,7 +33,7 @@ pub async fn call(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), Mo
     }, "ON CONFLICT DO NOTHING")
 }
 
-pub async fn enter(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Text>) -> sqlx::Result<()> {
+pub async fn insert_entries(connection: &mut PgConnection, rows: &BTreeMap<Uuid, SqlText>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "entries", |(correlation, entered_by)| {
         "correlation_id": "uuid" = *correlation,
         "entered_by": "text" = entered_by,

@@ -53,7 +53,7 @@ async fn a_rebuild_gives_equal_rows_however_the_log_is_cut() {
     let mut world = world;
     world.stack.common().env("KAIRO_PROJECTOR__REBUILD_BATCH", "1000");
     world.stack.stop_one(Projector, 0).await.unwrap();
-    let generation = world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+    let generation = world.model.request_rebuild(READ_MODEL).await.unwrap().unwrap();
     world.stack.start(Projector).await.unwrap();
     world.reaches(generation, "live").await;
     assert_eq!(world.rows().await, rows);

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{self, Route, Service},
@@ -22,13 +22,18 @@ pub fn name(text: &str) -> Name {
 }
 
 /// An event that enters, its id made from its subject and `unique`.
-pub fn entering(route: &Route, owner: &str, unique: &str, body: impl Into<Body>) -> Outgoing {
+pub fn entering(route: &Route, owner: &str, unique: &str, body: impl Into<Body>) -> OutgoingEvent {
     let owner = name(owner);
-    let id = ids::named("test", &[&route.of(&owner), unique]);
-    Outgoing::new(route, &owner, Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now()), body)
+    let id = ids::from_parts("test", &[&route.of_owner(&owner), unique]);
+    OutgoingEvent::new(
+        route,
+        &owner,
+        Envelope::from_outside(id, Service::Gateway, Origin::User, Timestamp::now()),
+        body,
+    )
 }
 
-pub fn defined(agent: &str) -> Outgoing {
+pub fn defined(agent: &str) -> OutgoingEvent {
     let profile = AgentProfile { agent: agent.into(), prompt: "Be brief.".into(), ..Default::default() };
     entering(&subjects::AGENT_DEFINED, agent, "1", AgentDefined { profile: Some(profile) })
 }
@@ -37,7 +42,7 @@ pub fn defined(agent: &str) -> Outgoing {
 pub struct Turn {
     pub agent: String,
     pub message_id: String,
-    pub message: Outgoing,
+    pub message: OutgoingEvent,
     pub call: Uuid,
 }
 
@@ -52,18 +57,18 @@ impl Turn {
             ..Default::default()
         };
         let message = entering(&subjects::USER_MESSAGE, user, &message_id, message);
-        let call = ids::derived(message.envelope.id, "call");
+        let call = ids::derive(message.envelope.id, "call");
         Self { agent: agent.to_owned(), message_id, message, call }
     }
 
     /// All events, in the order of the log.
-    pub fn events(&self) -> Vec<Outgoing> {
+    pub fn events(&self) -> Vec<OutgoingEvent> {
         let mut events = self.until_invoked();
         events.extend(self.rest());
         events
     }
 
-    pub fn until_invoked(&self) -> Vec<Outgoing> {
+    pub fn until_invoked(&self) -> Vec<OutgoingEvent> {
         let asked = AgentDecision {
             events: vec![
                 self.decided(
@@ -109,7 +114,7 @@ impl Turn {
         ]
     }
 
-    pub fn rest(&self) -> Vec<Outgoing> {
+    pub fn rest(&self) -> Vec<OutgoingEvent> {
         let mut events = self.until_canceled();
         let action_id = self.call.to_string();
         let said = act(Action::Say(Say {
@@ -148,7 +153,7 @@ impl Turn {
     }
 
     /// Returns the events of the process while it runs, until it is asked to end.
-    pub fn until_canceled(&self) -> Vec<Outgoing> {
+    pub fn until_canceled(&self) -> Vec<OutgoingEvent> {
         let (process_id, action_id) = (self.process().to_string(), self.call.to_string());
         let progress = |what: &str, fraction, after: i64| {
             let body = ProcessProgress {
@@ -188,25 +193,25 @@ impl Turn {
     }
 
     pub fn process(&self) -> Uuid {
-        ids::derived(self.call, "process")
+        ids::derive(self.call, "process")
     }
 
     /// Returns the result of the call if its runner is gone: in doubt.
-    pub fn in_doubt(&self) -> Outgoing {
+    pub fn in_doubt(&self) -> OutgoingEvent {
         let error = ToolError { kind: "in_doubt".into(), message: "it may have run".into() };
         let body = ToolResult { action_id: self.call.to_string(), error: Some(error), ..Default::default() };
         self.event(&subjects::TOOL_RESULT, "in doubt", body)
     }
 
     /// Returns the late result of the call.
-    pub fn late_answer(&self) -> Outgoing {
+    pub fn late_answer(&self) -> OutgoingEvent {
         let (action_id, result) = (self.call.to_string(), "{\"paid\":7}".to_owned());
         let body = ToolResult { action_id, ok: true, result, late: true, ..Default::default() };
         self.event(&subjects::TOOL_RESULT, "late", body)
     }
 
     /// Returns the verdict of a human on the call.
-    pub fn verdict(&self, verdict: &str, note: &str) -> Outgoing {
+    pub fn verdict(&self, verdict: &str, note: &str) -> OutgoingEvent {
         let body = AgentApproval {
             action_id: self.call.to_string(),
             user: "ann".into(),
@@ -217,15 +222,16 @@ impl Turn {
         self.event(&subjects::AGENT_APPROVAL, note, body)
     }
 
-    fn event(&self, route: &Route, what: &str, body: impl Into<Body>) -> Outgoing {
+    fn event(&self, route: &Route, what: &str, body: impl Into<Body>) -> OutgoingEvent {
         let cause = &self.message.envelope;
-        let envelope = cause.follow(ids::derived(cause.id, what), Service::Gateway, Origin::Internal, Timestamp::now());
-        Outgoing::new(route, &name(&self.agent), envelope, body)
+        let envelope =
+            cause.follow_up(ids::derive(cause.id, what), Service::Gateway, Origin::Internal, Timestamp::now());
+        OutgoingEvent::new(route, &name(&self.agent), envelope, body)
     }
 
     fn decided(&self, what: &str, event: Event) -> DecidedEvent {
         DecidedEvent {
-            event_id: ids::derived(self.message.envelope.id, what).to_string(),
+            event_id: ids::derive(self.message.envelope.id, what).to_string(),
             thread_id: "t".into(),
             correlation_id: self.message.envelope.id.to_string(),
             event: Some(event),

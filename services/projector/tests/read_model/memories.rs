@@ -10,7 +10,7 @@ use crate::{history::entering, world::World};
 
 fn memory(id: &str, kind: &str, subject: &str, content: &str, day: &str) -> MemoryAppended {
     MemoryAppended {
-        memory_id: ids::named("memory", &[id]).to_string(),
+        memory_id: ids::from_parts("memory", &[id]).to_string(),
         kind: kind.into(),
         subject: subject.into(),
         content: content.into(),
@@ -21,9 +21,9 @@ fn memory(id: &str, kind: &str, subject: &str, content: &str, day: &str) -> Memo
 }
 
 /// A decision that remembers all of these.
-fn decision(agent: &str, unique: &str, memories: Vec<MemoryAppended>) -> kairo_core::bus::append::Outgoing {
+fn decision(agent: &str, unique: &str, memories: Vec<MemoryAppended>) -> kairo_core::bus::append::OutgoingEvent {
     let event = |(at, memory): (usize, MemoryAppended)| DecidedEvent {
-        event_id: ids::named("event", &[agent, unique, &at.to_string()]).to_string(),
+        event_id: ids::from_parts("event", &[agent, unique, &at.to_string()]).to_string(),
         thread_id: "t".into(),
         correlation_id: Uuid::from_u128(7).to_string(),
         event: Some(Event::MemoryAppended(memory)),
@@ -34,7 +34,7 @@ fn decision(agent: &str, unique: &str, memories: Vec<MemoryAppended>) -> kairo_c
 }
 
 async fn found(world: &World, query: MemoriesQuery) -> Vec<MemoryRow> {
-    world.now().await.memories(&MemoriesQuery { limit: 50, ..query }).await.unwrap()
+    world.now().await.search_memories(&MemoriesQuery { limit: 50, ..query }).await.unwrap()
 }
 
 fn contents(memories: &[MemoryRow]) -> Vec<&str> {
@@ -96,7 +96,7 @@ async fn memories_are_found_by_words_kind_and_day() {
     );
     assert_eq!(found(&world, MemoriesQuery { user: Some("eve".into()), ..words("") }).await, []);
     assert_eq!(found(&world, MemoriesQuery { agent: None, ..words("launch") }).await.len(), 2);
-    let one = MemoriesQuery { memory_id: Some(ids::named("memory", &["2"])), ..words("") };
+    let one = MemoriesQuery { memory_id: Some(ids::from_parts("memory", &["2"])), ..words("") };
     assert_eq!(contents(&found(&world, one).await), ["Leads marketing."]);
     for hostile in ["'; DROP TABLE memories; --", "a & | ! :* <-> (", "%_\\", "\0", &"ä".repeat(10_000)] {
         found(&world, words(hostile)).await;
@@ -135,13 +135,13 @@ async fn exact_words_come_first_then_other_forms_then_what_is_like_them() {
 async fn memories_that_were_given_one_id_are_all_there_after_a_rebuild_too() {
     let world = World::start(&[]).await;
     let input = Uuid::from_u128(77);
-    let step = ids::derived(ids::derived(input, "decision"), "step/2");
+    let step = ids::derive(ids::derive(input, "decision"), "step/2");
     let shared = |at: usize| MemoryAppended {
-        memory_id: ids::derived(step, "memory").to_string(),
+        memory_id: ids::derive(step, "memory").to_string(),
         ..memory("x", "journal", "", &format!("fact number {at}"), "2026-11-19")
     };
     let event = |at: usize| DecidedEvent {
-        event_id: ids::named("event", &["shared", &at.to_string()]).to_string(),
+        event_id: ids::from_parts("event", &["shared", &at.to_string()]).to_string(),
         thread_id: "t".into(),
         correlation_id: Uuid::from_u128(7).to_string(),
         event: Some(Event::MemoryAppended(shared(at))),
@@ -199,7 +199,7 @@ async fn the_history_of_a_memory_has_each_version_once_with_its_sources_after_a_
     world.publish(&decision("eve", "1", vec![elsewhere])).await;
     world.caught_up().await;
     let history = async |before: Option<u64>, limit: u32| {
-        let memory_id = ids::named("memory", &["1"]);
+        let memory_id = ids::from_parts("memory", &["1"]);
         let wanted = MemoryHistoryQuery { agent: "bob".into(), memory_id, before, limit };
         let versions = world.now().await.memory_history(&wanted).await.unwrap();
         versions

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::Origin,
     ids,
     subjects::{self, Route, Service},
@@ -22,7 +22,7 @@ use crate::history::{entering, name};
 
 pub struct Planned {
     number: usize,
-    message: Outgoing,
+    message: OutgoingEvent,
 }
 
 /// A part of the story, up to a certain event.
@@ -52,18 +52,18 @@ impl Planned {
     }
 
     pub fn id(&self, what: &str) -> Uuid {
-        ids::derived(self.message.envelope.id, what)
+        ids::derive(self.message.envelope.id, what)
     }
 
     pub fn thread(&self) -> String {
         format!("plan-{}", self.number)
     }
 
-    pub fn events(&self) -> Vec<Outgoing> {
+    pub fn events(&self) -> Vec<OutgoingEvent> {
         [Part::Offered, Part::Asked, Part::Ended, Part::Done].into_iter().flat_map(|part| self.part(part)).collect()
     }
 
-    pub fn part(&self, part: Part) -> Vec<Outgoing> {
+    pub fn part(&self, part: Part) -> Vec<OutgoingEvent> {
         match part {
             Part::Offered => self.offered(),
             Part::Asked => self.asked(),
@@ -72,7 +72,7 @@ impl Planned {
         }
     }
 
-    fn offered(&self) -> Vec<Outgoing> {
+    fn offered(&self) -> Vec<OutgoingEvent> {
         let message_id = format!("p-{}", self.number);
         let delivered = AgentMessage { message_id: message_id.clone(), user: "ann".into(), ..Default::default() };
         let suggested = ThreadSuggested {
@@ -91,7 +91,7 @@ impl Planned {
         ]
     }
 
-    fn asked(&self) -> Vec<Outgoing> {
+    fn asked(&self) -> Vec<OutgoingEvent> {
         let choice = AgentChoice {
             user: "ann".into(),
             offer_id: self.id("offer").to_string(),
@@ -143,7 +143,7 @@ impl Planned {
         ]
     }
 
-    fn ended(&self) -> Vec<Outgoing> {
+    fn ended(&self) -> Vec<OutgoingEvent> {
         let approval = AgentApproval {
             user: "ann".into(),
             action_id: self.id("consent").to_string(),
@@ -190,7 +190,7 @@ impl Planned {
         ]
     }
 
-    fn done(&self) -> Vec<Outgoing> {
+    fn done(&self) -> Vec<OutgoingEvent> {
         let task_id = self.id("task").to_string();
         let fired = TaskFired {
             task_id: task_id.clone(),
@@ -224,7 +224,7 @@ impl Planned {
     }
 
     /// Returns the decision that summarizes the oldest part of the thread.
-    pub fn compacted(&self, how: &str) -> Outgoing {
+    pub fn compacted(&self, how: &str) -> OutgoingEvent {
         let summary = format!("It was {how} about plans.");
         let compacted = ThreadCompacted { thread_id: self.thread(), summary, ..Default::default() };
         self.decision(&format!("compacted {how}"), [(how, Event::ThreadCompacted(compacted))])
@@ -256,7 +256,7 @@ impl Planned {
         Event::ChainEnded(ChainEnded { chain_id, outcome: outcome.to_owned(), ..Default::default() })
     }
 
-    fn result(&self, call: &str, error: Option<&str>) -> Outgoing {
+    fn result(&self, call: &str, error: Option<&str>) -> OutgoingEvent {
         let error = error.map(|kind| ToolError { kind: kind.to_owned(), message: "too slow".into() });
         let body = ToolResult {
             action_id: self.id(call).to_string(),
@@ -268,7 +268,7 @@ impl Planned {
         self.event(&subjects::TOOL_RESULT, &format!("result of {call}"), body)
     }
 
-    fn decision<const N: usize>(&self, what: &str, events: [(&str, Event); N]) -> Outgoing {
+    fn decision<const N: usize>(&self, what: &str, events: [(&str, Event); N]) -> OutgoingEvent {
         let decided = |(id, event): (&str, Event)| DecidedEvent {
             event_id: self.id(id).to_string(),
             thread_id: if what == "suggested" { "t".to_owned() } else { self.thread() },
@@ -280,14 +280,14 @@ impl Planned {
         self.event(&subjects::AGENT_DECISION, what, body)
     }
 
-    fn event(&self, route: &Route, what: &str, body: impl Into<Body>) -> Outgoing {
+    fn event(&self, route: &Route, what: &str, body: impl Into<Body>) -> OutgoingEvent {
         let cause = &self.message.envelope;
-        let envelope = cause.follow(
-            ids::derived(cause.id, &format!("event {what}")),
+        let envelope = cause.follow_up(
+            ids::derive(cause.id, &format!("event {what}")),
             Service::Gateway,
             Origin::Internal,
             Timestamp::now(),
         );
-        Outgoing::new(route, &name("bob"), envelope, body)
+        OutgoingEvent::new(route, &name("bob"), envelope, body)
     }
 }

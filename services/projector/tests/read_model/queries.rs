@@ -5,7 +5,7 @@ use kairo_proto::v1::{ActionRow, ProcessRow, UserMessageUndelivered};
 use kairo_read_model::{
     ActionState::{self, InDoubt, InFlight, Open},
     ActionsQuery, ConversationQuery, EventsQuery, MAX_ROWS, ProcessesQuery, ThreadsQuery,
-    stored::Time,
+    sql_values::Time,
 };
 
 use crate::{
@@ -45,16 +45,20 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
     assert_eq!(actions(&world, Open, None).await, []);
     assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM processes WHERE pid = 7 AND code = 0").await, 1);
-    let sent = world.model.message("ann", &turn.message_id).await.unwrap().unwrap();
+    let sent = world.model.find_message("ann", &turn.message_id).await.unwrap().unwrap();
     assert_eq!((sent.event_id, sent.sequence), (turn.message.envelope.id, 2));
-    assert_eq!(world.model.message("ann", "m-2").await.unwrap(), None);
+    assert_eq!(world.model.find_message("ann", "m-2").await.unwrap(), None);
 
-    let agents = world.now().await.agents().await.unwrap();
+    let agents = world.now().await.list_agents().await.unwrap();
     assert_eq!((agents.len(), agents[0].profile.as_ref().unwrap().prompt.as_str()), (1, "Be brief."));
-    assert_eq!(world.now().await.agent("bob").await.unwrap().as_ref(), agents.first());
-    assert_eq!(world.now().await.agent("eve").await.unwrap(), None);
-    let threads =
-        world.now().await.threads(&ThreadsQuery { agent: Some("bob".into()), ..Default::default() }).await.unwrap();
+    assert_eq!(world.now().await.find_agent("bob").await.unwrap().as_ref(), agents.first());
+    assert_eq!(world.now().await.find_agent("eve").await.unwrap(), None);
+    let threads = world
+        .now()
+        .await
+        .list_threads(&ThreadsQuery { agent: Some("bob".into()), ..Default::default() })
+        .await
+        .unwrap();
     assert_eq!((threads.len(), threads[0].user.as_str(), threads[0].last_sequence), (1, "ann", 12));
 }
 
@@ -67,18 +71,18 @@ async fn a_conversation_holds_what_was_sent_said_and_refused() {
     let body = UserMessageUndelivered { agent: "nobody".into(), reason: "no such agent".into(), ..Default::default() };
     world.publish(&entering(&subjects::USER_UNDELIVERED, "ann", "1", body)).await;
     world.caught_up().await;
-    let whole = ConversationQuery::of("bob");
-    let said = world.now().await.conversation(&whole).await.unwrap();
+    let whole = ConversationQuery::of_agent("bob");
+    let said = world.now().await.conversation_messages(&whole).await.unwrap();
     let words: Vec<_> = said.iter().map(|message| (message.role.as_str(), message.text.as_str())).collect();
     assert_eq!(words, [("user", "question 1"), ("agent", "answer to m-1")]);
     assert!(said[1].r#final && said.iter().all(|message| message.user.as_deref() == Some("ann")));
     let behind = ConversationQuery { after: Some((said[0].sequence, said[0].position)), ..whole.clone() };
-    assert_eq!(world.now().await.conversation(&behind).await.unwrap(), said[1..]);
+    assert_eq!(world.now().await.conversation_messages(&behind).await.unwrap(), said[1..]);
     let newest = ConversationQuery { latest: Some(1), ..whole.clone() };
-    assert_eq!(world.now().await.conversation(&newest).await.unwrap(), said[1..]);
+    assert_eq!(world.now().await.conversation_messages(&newest).await.unwrap(), said[1..]);
     let with_eve = ConversationQuery { user: Some("eve".into()), ..whole };
-    assert_eq!(world.now().await.conversation(&with_eve).await.unwrap(), []);
-    let nobody = world.now().await.conversation(&ConversationQuery::of("nobody")).await.unwrap();
+    assert_eq!(world.now().await.conversation_messages(&with_eve).await.unwrap(), []);
+    let nobody = world.now().await.conversation_messages(&ConversationQuery::of_agent("nobody")).await.unwrap();
     assert_eq!((nobody[0].role.as_str(), nobody[0].text.as_str()), ("failure", "no such agent"));
 }
 
@@ -90,12 +94,12 @@ async fn events_are_found_by_agent_thread_chain_place_and_time() {
         world.publish(event).await;
     }
     world.caught_up().await;
-    let all = world.now().await.events(&EventsQuery::default()).await.unwrap();
+    let all = world.now().await.list_events(&EventsQuery::default()).await.unwrap();
     assert_eq!(all.len(), 24);
     assert!(all.windows(2).all(|pair| (pair[0].sequence, pair[0].position) < (pair[1].sequence, pair[1].position)));
     let query = |query: EventsQuery| {
         let model = world.model.clone();
-        async move { model.snapshot().await.unwrap().events(&query).await.unwrap() }
+        async move { model.snapshot().await.unwrap().list_events(&query).await.unwrap() }
     };
     let of_bob = query(EventsQuery { agent: Some("bob".into()), ..Default::default() }).await;
     assert_eq!(of_bob, all[..12]);

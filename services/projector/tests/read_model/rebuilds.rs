@@ -1,7 +1,7 @@
 //! Other generations of the tables, built beside the live one: while it is used, and under fire.
 
 use kairo_local::Service::Projector;
-use kairo_read_model::{Digests, READ_MODEL};
+use kairo_read_model::{GenerationDigest, READ_MODEL};
 use sqlx::AssertSqlSafe;
 
 use crate::{
@@ -20,8 +20,8 @@ async fn publish(world: &World, from: usize, to: usize) {
     }
 }
 
-async fn digests(world: &World, generation: i64) -> Digests {
-    world.model.digests(generation).await.unwrap().unwrap()
+async fn digests(world: &World, generation: i64) -> GenerationDigest {
+    world.model.generation_digest(generation).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn queries_are_answered_all_the_time_and_the_position_never_goes_back() {
             let snapshot = model.snapshot().await.unwrap();
             assert!(snapshot.position() >= position, "{} after {position}", snapshot.position());
             position = snapshot.position();
-            let threads = snapshot.threads(&Default::default()).await.unwrap();
+            let threads = snapshot.list_threads(&Default::default()).await.unwrap();
             assert!(!threads.is_empty());
             answers += 1;
             if answers.is_multiple_of(8) {
@@ -45,8 +45,8 @@ async fn queries_are_answered_all_the_time_and_the_position_never_goes_back() {
             }
         }
     });
-    let generation = world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
-    assert_eq!(world.model.rebuild(READ_MODEL).await.unwrap(), None);
+    let generation = world.model.request_rebuild(READ_MODEL).await.unwrap().unwrap();
+    assert_eq!(world.model.request_rebuild(READ_MODEL).await.unwrap(), None);
     publish(&world, 40, 60).await;
     world.reaches(generation, "live").await;
     assert!(world.model.request_drop(1).await.unwrap());
@@ -66,7 +66,7 @@ async fn a_rebuild_goes_on_wherever_its_projectors_and_postgres_die() {
     let rows = world.rows().await;
     let mut before = digests(&world, 1).await;
     for state in ["asked", "filling", "indexing", "comparing", "ready"] {
-        let generation = world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+        let generation = world.model.request_rebuild(READ_MODEL).await.unwrap().unwrap();
         // In this state, or already behind it.
         world.until(generation, |found| found.is_some_and(|found| found.state == state || found.state == "live")).await;
         world.stack.kill9(Projector, 0).await.unwrap();
@@ -94,7 +94,7 @@ async fn what_differs_is_swapped_in_only_when_somebody_says_so() {
     let tampered = format!("UPDATE {place}.threads SET title = 'by hand'; DELETE FROM {place}.messages");
     sqlx::raw_sql(AssertSqlSafe(tampered)).execute(world.model.pool()).await.unwrap();
 
-    let generation = world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+    let generation = world.model.request_rebuild(READ_MODEL).await.unwrap().unwrap();
     let found = world.until(generation, |found| found.is_some_and(|found| found.state == "differing")).await.unwrap();
     assert_eq!(found.reason, "differs from generation 1 in messages, threads");
     // It follows the log.
@@ -116,7 +116,7 @@ async fn one_that_is_built_can_be_dropped() {
     let place = world.place().await;
     let tampered = format!("DELETE FROM {place}.messages");
     sqlx::raw_sql(AssertSqlSafe(tampered)).execute(world.model.pool()).await.unwrap();
-    let generation = world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+    let generation = world.model.request_rebuild(READ_MODEL).await.unwrap().unwrap();
     world.until(generation, |found| found.is_some_and(|found| found.state == "differing")).await;
     assert!(world.model.request_drop(generation).await.unwrap());
     world.is_gone(generation).await;

@@ -35,21 +35,21 @@ async fn what_cannot_be_read_blocks_nothing_and_is_reported_once() {
         .nats()
         .unwrap()
         .jetstream
-        .publish(world.bus.stored("kairo.agent.bob.defined"), "no headers".into())
+        .publish(world.bus.stored_subject("kairo.agent.bob.defined"), "no headers".into())
         .await
         .unwrap()
         .await
         .unwrap();
     world.publish(&defined("bob")).await;
     world.caught_up().await;
-    assert_eq!(world.now().await.agents().await.unwrap().len(), 1);
+    assert_eq!(world.now().await.list_agents().await.unwrap().len(), 1);
     assert_eq!(dead_letters(&world).await, 4);
     let unknown = world.model.unknown_types().await.unwrap();
     let unknown: Vec<_> = unknown.iter().map(|unknown| (unknown.r#type.as_str(), unknown.messages)).collect();
     assert_eq!(unknown, [("kairo.agent.dreamt.v1", 2)]);
 
     world.rebuild().await;
-    assert_eq!(world.now().await.agents().await.unwrap().len(), 1);
+    assert_eq!(world.now().await.list_agents().await.unwrap().len(), 1);
     assert_eq!(dead_letters(&world).await, 4);
 }
 
@@ -73,10 +73,10 @@ async fn nuls_and_endless_keys_are_stored_as_far_as_they_can_be() {
     let sequence = world.publish(&event).await;
     world.publish(&Turn::new("ann", "bob", 2).message).await;
     world.caught_up().await;
-    let sent = world.model.message("ann", &"m".repeat(100_000)).await.unwrap().unwrap();
+    let sent = world.model.find_message("ann", &"m".repeat(100_000)).await.unwrap().unwrap();
     assert_eq!(sent.sequence, sequence);
     let of_thread = EventsQuery { thread: Some("t".repeat(3_000)), ..Default::default() };
-    let events = world.now().await.events(&of_thread).await.unwrap();
+    let events = world.now().await.list_events(&of_thread).await.unwrap();
     assert_eq!((events.len(), events[0].text()), (1, "one\0two"));
     assert_eq!(dead_letters(&world).await, 0);
 }
@@ -93,7 +93,7 @@ async fn a_row_that_postgres_refuses_is_set_aside_alone() {
     world.caught_up().await;
     let known = |number: usize| {
         let model = world.model.clone();
-        async move { model.message("ann", &format!("m-{number}")).await.unwrap().is_some() }
+        async move { model.find_message("ann", &format!("m-{number}")).await.unwrap().is_some() }
     };
     assert_eq!((known(1).await, known(2).await, known(3).await), (true, false, true));
     assert_eq!(dead_letters(&world).await, 1);

@@ -38,11 +38,11 @@ async fn a_database_of_an_earlier_layout_is_brought_up_and_left_to_its_readers()
     sqlx::raw_sql(EARLIER).execute(world.model.pool()).await.unwrap();
     // Nobody is answered before it is brought up.
     assert_eq!(world.model.position().await.unwrap_err().kind, ReadErrorKind::Unavailable);
-    assert_eq!(world.model.rebuild(READ_MODEL).await.unwrap_err().kind, ReadErrorKind::Unavailable);
+    assert_eq!(world.model.request_rebuild(READ_MODEL).await.unwrap_err().kind, ReadErrorKind::Unavailable);
     // It is ready when there is something to be asked, and not before.
     world.stack.start(Projector).await.unwrap();
     assert_eq!(world.model.position().await.unwrap(), world.end_of_log().await);
-    assert_eq!(world.now().await.agents().await.unwrap().len(), 1);
+    assert_eq!(world.now().await.list_agents().await.unwrap().len(), 1);
     assert_eq!(world.count("SELECT count(*) FROM public.agents WHERE gone = 1").await, 1);
     assert_eq!(world.count("SELECT sequence FROM public.projections").await, 7);
     // What its replicas ask for by name is what it was.
@@ -65,7 +65,7 @@ async fn a_new_version_is_built_beside_the_one_before_which_still_answers_its_re
     world.publish(&defined("eve")).await;
     world.stack.start(Projector).await.unwrap();
     world.caught_up().await;
-    assert_eq!(world.now().await.agents().await.unwrap().len(), 2);
+    assert_eq!(world.now().await.list_agents().await.unwrap().len(), 2);
     let states = "SELECT count(*) FROM generations WHERE state = 'live' AND projection = 'read-model'";
     assert_eq!(world.count(states).await, 2);
     let agents = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {old}.agents"));

@@ -27,14 +27,14 @@ async fn what_waits_for_a_user_waits_until_it_is_answered() {
     let world = World::start(&[]).await;
     let planned = Planned::new(1);
     tell(&world, &planned, Part::Offered).await;
-    let inbox = world.now().await.inbox("ann").await.unwrap();
+    let inbox = world.now().await.user_inbox("ann").await.unwrap();
     assert_eq!((inbox.offers.len(), inbox.approvals.len()), (1, 0));
     let offer = &inbox.offers[0];
     assert_eq!((&offer.offer_id, offer.message.as_deref()), (&planned.id("offer").to_string(), Some("plan 1")));
-    assert_eq!(world.now().await.inbox("eve").await.unwrap().offers, []);
+    assert_eq!(world.now().await.user_inbox("eve").await.unwrap().offers, []);
 
     tell(&world, &planned, Part::Asked).await;
-    let inbox = world.now().await.inbox("ann").await.unwrap();
+    let inbox = world.now().await.user_inbox("ann").await.unwrap();
     assert_eq!((inbox.offers.len(), inbox.approvals.len()), (0, 1));
     let approval = &inbox.approvals[0];
     let asked = (approval.action_id.as_str(), approval.tool.as_str(), approval.step);
@@ -42,7 +42,7 @@ async fn what_waits_for_a_user_waits_until_it_is_answered() {
     assert_eq!(approval.arguments.as_ref().unwrap().value()["to"], "john");
 
     tell(&world, &planned, Part::Ended).await;
-    let inbox = world.now().await.inbox("ann").await.unwrap();
+    let inbox = world.now().await.user_inbox("ann").await.unwrap();
     assert_eq!((inbox.offers.len(), inbox.approvals.len()), (0, 0));
     assert_eq!(world.count("SELECT count(*) FROM approvals WHERE status = 'approved'").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM offers WHERE choice = 'accept'").await, 1);
@@ -63,14 +63,14 @@ async fn what_a_chain_asked_for_is_withdrawn_when_it_ends() {
     }
     world.caught_up().await;
     assert_eq!(world.count("SELECT count(*) FROM approvals WHERE status = 'withdrawn'").await, 1);
-    assert_eq!(world.now().await.inbox("ann").await.unwrap().approvals, []);
+    assert_eq!(world.now().await.user_inbox("ann").await.unwrap().approvals, []);
 }
 
 #[tokio::test]
 async fn a_chain_says_how_far_each_step_is() {
     let world = World::start(&[]).await;
     let planned = Planned::new(1);
-    let chain = || async { world.now().await.chain(planned.id("chain")).await.unwrap() };
+    let chain = || async { world.now().await.find_chain(planned.id("chain")).await.unwrap() };
     tell(&world, &planned, Part::Offered).await;
     assert_eq!(chain().await, None);
     tell(&world, &planned, Part::Asked).await;
@@ -107,19 +107,19 @@ async fn a_thread_is_shown_with_its_events_and_chains() {
         let query = ThreadsQuery { agent: Some("bob".into()), user: Some("ann".into()), status, ..Default::default() };
         let model = world.model.clone();
         async move {
-            let threads = model.snapshot().await.unwrap().threads(&query).await.unwrap();
+            let threads = model.snapshot().await.unwrap().list_threads(&query).await.unwrap();
             threads.into_iter().map(|thread| thread.thread_id).collect::<Vec<_>>()
         }
     };
     assert_eq!(threads(Some(ThreadState::Only(ThreadStatus::Active))).await, ["plan-1"]);
     assert_eq!(threads(Some(ThreadState::Only(ThreadStatus::Archived))).await, ["plan-2"]);
     assert_eq!(threads(None).await, ["plan-2", "plan-1"]);
-    let thread = world.now().await.threads_named("plan-1", None).await.unwrap().remove(0);
+    let thread = world.now().await.find_threads("plan-1", None).await.unwrap().remove(0);
     assert_eq!((thread.title.as_str(), thread.summary.as_str()), ("Plans", "All is planned."));
     let before = ThreadsQuery { before: Some(thread.last_sequence), ..Default::default() };
-    assert_eq!(world.now().await.threads(&before).await.unwrap(), []);
+    assert_eq!(world.now().await.list_threads(&before).await.unwrap(), []);
 
-    let history = world.now().await.history("bob", "plan-1", None, 100).await.unwrap();
+    let history = world.now().await.thread_history("bob", "plan-1", None, 100).await.unwrap();
     let names: Vec<_> = history.events.iter().map(|event| event.event.as_str()).collect();
     assert_eq!(names[..5], ["user.input", "thread.created", "thread.match", "agent.chain", "tools.now"]);
     assert!(names.contains(&"agent.reply") && !history.more);
@@ -130,10 +130,10 @@ async fn a_thread_is_shown_with_its_events_and_chains() {
     assert_eq!(event("http.get").status.as_deref(), Some("timed_out"));
     assert_eq!(event("email.send").result, None);
     // Page by page, it is the same.
-    let newest = world.now().await.history("bob", "plan-1", None, 3).await.unwrap();
+    let newest = world.now().await.thread_history("bob", "plan-1", None, 3).await.unwrap();
     assert!(newest.more && newest.events == history.events[history.events.len() - 3..]);
     let place = Some((newest.events[0].sequence, newest.events[0].position));
-    let older = world.now().await.history("bob", "plan-1", place, 100).await.unwrap();
+    let older = world.now().await.thread_history("bob", "plan-1", place, 100).await.unwrap();
     assert_eq!(older.events, history.events[..history.events.len() - 3]);
 
     let chains = world.now().await.chains_of_thread("bob", "plan-2", 10).await.unwrap();
@@ -213,7 +213,7 @@ async fn a_thread_is_compacted_while_it_is_in_use_and_has_a_title_from_its_first
     let thread = async |state| {
         world.caught_up().await;
         let query = ThreadsQuery { agent: Some("bob".into()), status: state, ..Default::default() };
-        world.now().await.threads(&query).await.unwrap().pop().map(|thread| (thread.title, thread.status))
+        world.now().await.list_threads(&query).await.unwrap().pop().map(|thread| (thread.title, thread.status))
     };
     assert_eq!(thread(None).await, Some(("plan 1".into(), "active".into())), "by its first message");
     world.publish(&planned.compacted("once")).await;
@@ -245,7 +245,7 @@ async fn a_task_says_when_it_fired_and_what_became_of_it() {
         let query =
             TasksQuery { agent: Some("bob".into()), status, kind: Some("scheduled".into()), ..Default::default() };
         let model = world.model.clone();
-        async move { model.snapshot().await.unwrap().tasks(&query).await.unwrap() }
+        async move { model.snapshot().await.unwrap().list_tasks(&query).await.unwrap() }
     };
     let made = tasks(Some(TaskState::Open)).await.remove(0);
     assert_eq!((&made.task_id, made.status.as_str(), made.fired), (&planned.id("task").to_string(), "pending", 0));
@@ -266,12 +266,12 @@ async fn a_task_says_when_it_fired_and_what_became_of_it() {
     }
     world.caught_up().await;
     assert_eq!(tasks(Some(TaskState::Open)).await, []);
-    let over = world.now().await.task(planned.id("task")).await.unwrap().unwrap();
+    let over = world.now().await.find_task(planned.id("task")).await.unwrap().unwrap();
     assert_eq!((over.status.as_str(), over.reason.as_deref(), over.next_at), ("canceled", Some("by ann"), None));
     assert!(over.ended_at.is_some());
-    let firings = world.now().await.firings(planned.id("task"), 10).await.unwrap();
+    let firings = world.now().await.task_firings(planned.id("task"), 10).await.unwrap();
     assert_eq!((firings.len(), firings[0].occurrence, firings[0].late), (1, Some(1), true));
     let chain = world.now().await.chains_of_task(planned.id("task"), 10).await.unwrap().remove(0);
     assert_eq!((states(&chain), chain.outcome.as_deref()), (vec!["skipped"], Some("canceled")));
-    assert_eq!(world.now().await.task(planned.id("nothing")).await.unwrap(), None);
+    assert_eq!(world.now().await.find_task(planned.id("nothing")).await.unwrap(), None);
 }

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
+    bus::{Bus, BusConfig, NatsConfig, append::OutgoingEvent},
     config::Secret,
     ids::{self, Name},
     subjects::{EVENTS_STREAM, Service},
 };
 use kairo_local::{Login, NatsServer, Postgres, Servers, Service as Process, Stack, Tools};
-use kairo_read_model::{GENERATIONS_CHANNEL, Generation, PostgresConfig, READ_MODEL, ReadModel, Snapshot};
+use kairo_read_model::{GENERATIONS_CHANNEL, Generation, PostgresConfig, READ_MODEL, ReadModel, ReadSnapshot};
 use sqlx::{AssertSqlSafe, Connection, postgres::PgListener, query_scalar};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -54,7 +54,7 @@ impl World {
         let Servers { nats, postgres, database } = Servers::start(nats, postgres).await.unwrap();
 
         let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
-        stack.connect(&nats.url(), nats.users());
+        stack.use_nats(&nats.url(), nats.users());
         stack.use_database(&database);
         let common = stack.common();
         // Short, as the tests wait for it.
@@ -66,7 +66,7 @@ impl World {
 
         let bus = connect(nats.operator()).await;
         let config = PostgresConfig {
-            url: Secret::new(database.url_of(Process::Projector).unwrap().to_owned()),
+            url: Secret::new(database.service_url(Process::Projector).unwrap().to_owned()),
             ..Default::default()
         };
         let model = ReadModel::open(&config).unwrap();
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// Publishes it, however often nats goes away meanwhile.
-    pub async fn publish(&self, event: &Outgoing) -> u64 {
+    pub async fn publish(&self, event: &OutgoingEvent) -> u64 {
         let published = async {
             loop {
                 if let Ok(written) = self.bus.publish(event).await {
@@ -87,14 +87,14 @@ impl World {
     }
 
     /// Publishes it as if for the first time.
-    pub async fn publish_again(&self, event: &Outgoing) -> u64 {
+    pub async fn publish_again(&self, event: &OutgoingEvent) -> u64 {
         let body = event.body.encode();
         let ack = self
             .bus
             .nats()
             .unwrap()
             .jetstream
-            .publish_with_headers(self.bus.stored(&event.subject), event.headers(), body.into())
+            .publish_with_headers(self.bus.stored_subject(&event.subject), event.headers(), body.into())
             .await;
         ack.unwrap().await.unwrap().sequence
     }
@@ -119,7 +119,7 @@ impl World {
 
     /// Has the tables built anew beside the live ones, until the new ones are live; their generation.
     pub async fn rebuild(&self) -> i64 {
-        let generation = self.model.rebuild(READ_MODEL).await.unwrap().expect("one is being built");
+        let generation = self.model.request_rebuild(READ_MODEL).await.unwrap().expect("one is being built");
         self.reaches(generation, "live").await;
         generation
     }
@@ -147,7 +147,7 @@ impl World {
                 if changes.is_none() {
                     changes = self.changes().await;
                 }
-                if let Ok(generations) = self.model.generations().await {
+                if let Ok(generations) = self.model.list_generations().await {
                     let found = generations.into_iter().find(|found| found.generation == generation);
                     if is_so(found.as_ref()) {
                         return found;
@@ -171,7 +171,7 @@ impl World {
     }
 
     /// Returns a snapshot of the read model.
-    pub async fn now(&self) -> Snapshot {
+    pub async fn now(&self) -> ReadSnapshot {
         self.model.snapshot().await.unwrap()
     }
 
@@ -192,7 +192,7 @@ impl World {
         let reached = async {
             while self
                 .model
-                .generations()
+                .list_generations()
                 .await
                 .unwrap()
                 .iter()
@@ -238,7 +238,7 @@ pub const TELL: &str = "
 async fn connect(login: Login) -> Bus {
     let Login { url, user, password, .. } = login;
     let nats = NatsConfig { url, user, password: Secret::new(password), ..Default::default() };
-    let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
+    let instance = Name::parse(&format!("test-{}", ids::generate().simple())).unwrap();
     let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();
     bus.find_log().await.unwrap();
     bus

@@ -7,7 +7,7 @@ use kairo_core::ids;
 use kairo_proto::{time, v1::HitRow, words::HitKind};
 use kairo_read_model::{
     NotFresh,
-    search::{Kind, Search, SearchConfig, SearchQuery},
+    search::{DocumentKind, SearchConfig, SearchQuery, SearchService},
 };
 
 use crate::{
@@ -36,13 +36,14 @@ async fn meilisearch_finds_what_there_is() {
     finds_what_there_is(&setup.search(), "meilisearch").await;
     // Nothing that is sealed is in the index.
     let live = setup.caught_up().await;
-    let documents = setup.meili.engine().page(&setup.meili.config.index(live.generation), 0, 100).await.unwrap();
+    let documents =
+        setup.meili.engine().list_documents(&setup.meili.config.index_name(live.generation), 0, 100).await.unwrap();
     let text = format!("{documents:?}");
     assert!(documents.len() == 17 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
 }
 
 /// Checks the answers of a backend; both must pass.
-async fn finds_what_there_is(search: &Search, backend: &str) {
+async fn finds_what_there_is(search: &SearchService, backend: &str) {
     let words = |words: &str| SearchQuery { words: words.into(), ..Default::default() };
     // Words, in any place and case; misspelt ones: one letter changed, added, left out; beginnings; part of a run.
     for (wanted, expected) in [
@@ -97,7 +98,7 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     assert_eq!((hit.kind.as_str(), hit.r#type.as_str(), hit.status.as_deref()), ("thread", "topic", Some("active")));
 
     let [thread, said] = ["thread", "message"].map(|kind| {
-        let wireless = SearchQuery { kinds: Kind::parse(kind).into_iter().collect(), ..words("wireless") };
+        let wireless = SearchQuery { kinds: DocumentKind::parse(kind).into_iter().collect(), ..words("wireless") };
         async move { ask(search, wireless).await.hits.remove(0) }
     });
     let (thread, said) = (thread.await, said.await);
@@ -109,7 +110,7 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     assert_eq!((said.agent.as_str(), said.user.as_deref(), said.r#type.as_str()), ("bob", Some("ann"), "user"));
 
     for (query, expected) in [
-        (SearchQuery { kinds: vec![Kind::Task, Kind::Memory], ..words("review") }, vec!["task 1"]),
+        (SearchQuery { kinds: vec![DocumentKind::Task, DocumentKind::Memory], ..words("review") }, vec!["task 1"]),
         (SearchQuery { agent: Some("cook".into()), ..words("soup") }, vec!["memory 1 of cook", "soup"]),
         (SearchQuery { agent: Some("cook".into()), ..words("budget") }, vec![]),
         // Memories for all, and not what is nobody's.
@@ -123,13 +124,13 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
             vec!["state house", "state kitchen/paint of ann"],
         ),
         (
-            SearchQuery { kinds: vec![Kind::State], user: Some("cat".into()), ..words("") },
+            SearchQuery { kinds: vec![DocumentKind::State], user: Some("cat".into()), ..words("") },
             vec!["state house", "state house of cat"],
         ),
         // What is said to others is nobody else's.
         (SearchQuery { user: Some("eve".into()), ..words("printer") }, vec![]),
         (SearchQuery { user: Some("ann".into()), ..words("marmalade") }, vec![]),
-        (SearchQuery { kinds: vec![Kind::Message], ..words("printer") }, vec!["user ann"]),
+        (SearchQuery { kinds: vec![DocumentKind::Message], ..words("printer") }, vec!["user ann"]),
         (SearchQuery { kind_of: Some("agent".into()), ..words("") }, vec!["agent ann", "state house"]),
         (SearchQuery { status: Some("deleted".into()), ..words("") }, vec![]),
         (SearchQuery { kind_of: Some("person".into()), ..words("") }, vec!["memory 1"]),
@@ -138,7 +139,7 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
             SearchQuery {
                 from: Some(date(2026, 11, 19)),
                 to: Some(date(2026, 11, 20)),
-                kinds: vec![Kind::Memory],
+                kinds: vec![DocumentKind::Memory],
                 ..words("")
             },
             vec!["memory 2", "memory 3"],
@@ -198,7 +199,8 @@ fn updated(hit: &HitRow) -> Option<jiff::Timestamp> {
 fn named(hits: &[HitRow]) -> Vec<String> {
     let name = |hit: &HitRow| {
         let numbers = ["1", "2", "3"];
-        let id = |kind: &str| numbers.iter().find(|number| ids::named(kind, &[number]).to_string() == hit.id).unwrap();
+        let id =
+            |kind: &str| numbers.iter().find(|number| ids::from_parts(kind, &[number]).to_string() == hit.id).unwrap();
         let of = if hit.agent == "bob" { "" } else { " of cook" };
         match hit.kind_word() {
             HitKind::Task => format!("task {}", id("task")),

@@ -37,7 +37,7 @@ async fn a_rebuild_goes_on_after_the_search_engine_was_killed() {
     let mut setup = Setup::start(meili, None).await;
     setup.publish(&many("bob", 0)).await;
     setup.caught_up().await;
-    let asked = setup.world.model.rebuild(SEARCH).await.unwrap().unwrap();
+    let asked = setup.world.model.request_rebuild(SEARCH).await.unwrap().unwrap();
     setup.until(|all| all.iter().find(|one| one.generation == asked && one.state != "asked").cloned()).await;
     setup.meili.kill9().await;
     setup.publish(&many("eve", 0)).await;
@@ -63,7 +63,7 @@ async fn a_slow_search_engine_is_waited_for_and_a_killed_projector_goes_on() {
     }
     // In the middle of a rebuild, too.
     setup.caught_up().await;
-    let asked = setup.world.model.rebuild(SEARCH).await.unwrap().unwrap();
+    let asked = setup.world.model.request_rebuild(SEARCH).await.unwrap().unwrap();
     setup.until(|all| all.iter().find(|one| one.generation == asked && one.state != "asked").cloned()).await;
     setup.world.stack.kill9(Service::Projector, 0).await.unwrap();
     setup.world.stack.restart(Service::Projector, 0).await.unwrap();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{self, Service},
@@ -15,19 +15,19 @@ use kairo_proto::v1::{
 use uuid::Uuid;
 
 /// A decision of these events; another `unique` makes it another one.
-pub fn decision(agent: &str, unique: &str, events: Vec<(&str, Event)>) -> Outgoing {
+pub fn decision(agent: &str, unique: &str, events: Vec<(&str, Event)>) -> OutgoingEvent {
     let owner = Name::parse(agent).unwrap();
     let decided = |(at, (thread, event)): (usize, (&str, Event))| DecidedEvent {
-        event_id: ids::named("event", &[agent, unique, &at.to_string()]).to_string(),
+        event_id: ids::from_parts("event", &[agent, unique, &at.to_string()]).to_string(),
         thread_id: thread.into(),
         correlation_id: Uuid::from_u128(7).to_string(),
         event: Some(event),
         ..Default::default()
     };
     let events = events.into_iter().enumerate().map(decided).collect();
-    let id = ids::named("test", &[agent, unique]);
-    let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
-    Outgoing::new(&subjects::AGENT_DECISION, &owner, envelope, AgentDecision { events, ..Default::default() })
+    let id = ids::from_parts("test", &[agent, unique]);
+    let envelope = Envelope::from_outside(id, Service::Gateway, Origin::User, Timestamp::now());
+    OutgoingEvent::new(&subjects::AGENT_DECISION, &owner, envelope, AgentDecision { events, ..Default::default() })
 }
 
 pub fn thread(id: &str, user: &str, title: &str) -> Event {
@@ -45,7 +45,7 @@ pub fn archived(id: &str) -> Event {
 
 pub fn task(id: &str, user: &str, title: &str, says: &str) -> Event {
     let action = serde_json::json!([{ "event": "email.send", "params": { "body": says } }]).to_string();
-    let task_id = ids::named("task", &[id]).to_string();
+    let task_id = ids::from_parts("task", &[id]).to_string();
     let (kind, trigger) = ("hook".into(), "post:calendar.update".into());
     let task = Task { task_id, kind, title: title.into(), action, trigger, user: user.into(), ..Default::default() };
     Event::TaskScheduled(TaskScheduled { task: Some(task) })
@@ -53,7 +53,7 @@ pub fn task(id: &str, user: &str, title: &str, says: &str) -> Event {
 
 pub fn memory(id: &str, user: &str, kind: &str, subject: &str, content: &str, day: &str) -> Event {
     Event::MemoryAppended(MemoryAppended {
-        memory_id: ids::named("memory", &[id]).to_string(),
+        memory_id: ids::from_parts("memory", &[id]).to_string(),
         kind: kind.into(),
         subject: subject.into(),
         content: content.into(),
@@ -75,9 +75,10 @@ pub fn state(key: &str, user: &str, content: &str) -> Event {
 }
 
 /// A message of a user in a thread, and its delivery.
-pub fn sent(user: &str, agent: &str, thread: &str, text: &str) -> [Outgoing; 2] {
+pub fn sent(user: &str, agent: &str, thread: &str, text: &str) -> [OutgoingEvent; 2] {
     let (from, to) = (Name::parse(user).unwrap(), Name::parse(agent).unwrap());
-    let (message_id, user, thread_id) = (ids::named("message", &[user, text]).to_string(), user.into(), thread.into());
+    let (message_id, user, thread_id) =
+        (ids::from_parts("message", &[user, text]).to_string(), user.into(), thread.into());
     let sent =
         UserMessage { message_id, user, agent: agent.into(), text: text.into(), thread_id, ..Default::default() };
     let delivered = AgentMessage {
@@ -87,12 +88,12 @@ pub fn sent(user: &str, agent: &str, thread: &str, text: &str) -> [Outgoing; 2] 
         thread_id: thread.into(),
         ..Default::default()
     };
-    let id = ids::named("test", &[&sent.user, text]);
-    let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
-    let follows = envelope.follow(ids::derived(id, "delivered"), Service::Router, Origin::User, Timestamp::now());
+    let id = ids::from_parts("test", &[&sent.user, text]);
+    let envelope = Envelope::from_outside(id, Service::Gateway, Origin::User, Timestamp::now());
+    let follows = envelope.follow_up(ids::derive(id, "delivered"), Service::Router, Origin::User, Timestamp::now());
     [
-        Outgoing::new(&subjects::USER_MESSAGE, &from, envelope, sent),
-        Outgoing::new(&subjects::AGENT_MESSAGE, &to, follows, delivered),
+        OutgoingEvent::new(&subjects::USER_MESSAGE, &from, envelope, sent),
+        OutgoingEvent::new(&subjects::AGENT_MESSAGE, &to, follows, delivered),
     ]
 }
 
@@ -102,7 +103,7 @@ pub fn say(user: &str, text: &str) -> Event {
 }
 
 /// A little of everything.
-pub fn everything() -> Vec<Outgoing> {
+pub fn everything() -> Vec<OutgoingEvent> {
     let bob = vec![
         ("budget", thread("budget", "ann", "Planning")),
         (
@@ -148,7 +149,7 @@ pub fn everything() -> Vec<Outgoing> {
 }
 
 /// Returns the events of one `round` over many things; each round changes the texts of the one before.
-pub fn many(agent: &str, round: usize) -> Vec<Outgoing> {
+pub fn many(agent: &str, round: usize) -> Vec<OutgoingEvent> {
     let step = |number: usize| {
         let id = format!("t-{number}");
         let events = vec![

@@ -13,7 +13,7 @@ use std::{
 };
 
 use kairo_core::config::Secret;
-use kairo_read_model::search::{SearchConfig, meili::Engine};
+use kairo_read_model::search::{SearchConfig, meili::SearchEngine};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -82,8 +82,8 @@ impl Meili {
         ]
     }
 
-    pub fn engine(&self) -> Engine {
-        Engine::open(&self.config).unwrap().unwrap()
+    pub fn engine(&self) -> SearchEngine {
+        SearchEngine::open(&self.config).unwrap().unwrap()
     }
 
     pub async fn kill9(&mut self) {
@@ -100,7 +100,7 @@ impl Meili {
         let engine = self.engine();
         let asked = async {
             let mut ticks = interval(Duration::from_millis(20));
-            while engine.has("nothing").await.is_err() {
+            while engine.has_index("nothing").await.is_err() {
                 ticks.tick().await;
             }
         };

@@ -7,11 +7,11 @@ mod forms;
 
 use std::{collections::BTreeSet, env};
 
-use kairo_core::{bus::append::Outgoing, ids};
+use kairo_core::{bus::append::OutgoingEvent, ids};
 use kairo_proto::v1::MemoryRow;
 use kairo_read_model::{
     MemoriesQuery,
-    search::{Search, SearchConfig, SearchQuery},
+    search::{SearchConfig, SearchQuery, SearchService},
 };
 
 use self::forms::{Script, Writing};
@@ -205,7 +205,7 @@ impl Draw {
         }
     }
 
-    fn events(&self) -> Vec<Outgoing> {
+    fn events(&self) -> Vec<OutgoingEvent> {
         let event = |(at, text): (usize, &String)| {
             let id = format!("{}-{at}", self.agent);
             decision(&self.agent, &at.to_string(), vec![("", memory(&id, "", "fact", "", text, "2026-11-18"))])
@@ -214,12 +214,12 @@ impl Draw {
     }
 
     fn text_of(&self, id: &str) -> String {
-        let id_of = |at: usize| ids::named("memory", &[&format!("{}-{at}", self.agent)]).to_string();
+        let id_of = |at: usize| ids::from_parts("memory", &[&format!("{}-{at}", self.agent)]).to_string();
         let at = (0..self.texts.len()).find(|at| id_of(*at) == id).unwrap();
         self.texts[at].clone()
     }
 
-    async fn is_answered(&self, search: &Search, backend: &str) {
+    async fn is_answered(&self, search: &SearchService, backend: &str) {
         for question in &self.questions {
             let query =
                 SearchQuery { words: question.words.clone(), agent: Some(self.agent.clone()), ..Default::default() };
@@ -249,7 +249,7 @@ impl Draw {
                 limit: 100,
                 ..Default::default()
             };
-            let found: Vec<MemoryRow> = world.now().await.memories(&query).await.unwrap();
+            let found: Vec<MemoryRow> = world.now().await.search_memories(&query).await.unwrap();
             let found: Vec<&str> = found.iter().map(|row| row.content.as_str()).collect();
             if let Some(first) = &question.first {
                 assert_eq!(found.first(), Some(&first.as_str()), "{question:?}");

@@ -15,8 +15,8 @@ async fn an_index_is_made_anew_while_questions_are_answered() {
     setup.publish(&many("bob", 0)).await;
     let first = setup.caught_up().await;
     let search = setup.search();
-    let asked = setup.world.model.rebuild(SEARCH).await.unwrap().unwrap();
-    assert_eq!(setup.world.model.rebuild(SEARCH).await.unwrap(), None, "one is being made");
+    let asked = setup.world.model.request_rebuild(SEARCH).await.unwrap().unwrap();
+    assert_eq!(setup.world.model.request_rebuild(SEARCH).await.unwrap(), None, "one is being made");
     let swapped = setup.until(|all| all.iter().find(|one| one.generation == asked && one.state == "live").cloned());
     let mut swapped = std::pin::pin!(swapped);
     loop {
@@ -34,7 +34,7 @@ async fn an_index_is_made_anew_while_questions_are_answered() {
     assert_eq!(kept.state, "kept");
     assert!(setup.world.model.request_drop(first.generation).await.unwrap());
     setup.until(|all| all.iter().all(|one| one.generation != first.generation).then(|| all[0].clone())).await;
-    assert!(!setup.meili.engine().has(&setup.meili.config.index(first.generation)).await.unwrap());
+    assert!(!setup.meili.engine().has_index(&setup.meili.config.index_name(first.generation)).await.unwrap());
 }
 
 #[tokio::test]
@@ -43,12 +43,12 @@ async fn other_tables_and_a_lost_index_lead_to_another_generation() {
     let setup = Setup::start(meili, None).await;
     setup.publish(&everything()).await;
     let first = setup.caught_up().await;
-    let tables = setup.world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+    let tables = setup.world.model.request_rebuild(READ_MODEL).await.unwrap().unwrap();
     let second =
         setup.until(|all| all.iter().find(|one| one.state == "live" && one.source == Some(tables)).cloned()).await;
     assert_ne!(second.generation, first.generation);
-    let index = setup.meili.config.index(second.generation);
-    setup.meili.engine().remove(&index).await.unwrap();
+    let index = setup.meili.config.index_name(second.generation);
+    setup.meili.engine().delete_index(&index).await.unwrap();
     // What is asked meanwhile, Postgres answers.
     let answer = ask(&setup.search(), SearchQuery { words: "soup".into(), ..Default::default() }).await;
     assert_eq!(answer.total, 2);
@@ -56,7 +56,7 @@ async fn other_tables_and_a_lost_index_lead_to_another_generation() {
     let third = setup
         .until(|all| all.iter().find(|one| one.state == "live" && one.generation > second.generation).cloned())
         .await;
-    assert!(!setup.meili.engine().has(&index).await.unwrap(), "it is not made again by what is sent to it");
+    assert!(!setup.meili.engine().has_index(&index).await.unwrap(), "it is not made again by what is sent to it");
     setup.caught_up().await;
     let (held, wanted) = setup.digests(third.generation).await;
     assert_eq!(held, wanted);

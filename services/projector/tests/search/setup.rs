@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use kairo_core::{bus::append::Outgoing, config::Secret};
+use kairo_core::{bus::append::OutgoingEvent, config::Secret};
 use kairo_proto::v1::SearchResponse;
 use kairo_read_model::{
     GENERATIONS_CHANNEL, Generation, POSITION_CHANNEL, PostgresConfig, SEARCH,
-    search::{Search, SearchConfig, SearchQuery, digest},
+    search::{SearchConfig, SearchQuery, SearchService, digest},
 };
 use sqlx::{ConnectOptions, postgres::PgListener};
 use tokio::time::timeout;
@@ -29,13 +29,13 @@ impl Setup {
         Self { world: World::start(&settings).await, meili }
     }
 
-    pub async fn publish(&self, events: &[Outgoing]) {
+    pub async fn publish(&self, events: &[OutgoingEvent]) {
         for event in events {
             self.world.publish(event).await;
         }
     }
 
-    pub fn search(&self) -> Search {
+    pub fn search(&self) -> SearchService {
         search(&self.world, &self.meili.config)
     }
 
@@ -51,7 +51,7 @@ impl Setup {
             let mut told = PgListener::connect_with(self.world.model.pool()).await.unwrap();
             told.listen_all([POSITION_CHANNEL, GENERATIONS_CHANNEL]).await.unwrap();
             loop {
-                let all = self.world.model.generations().await.unwrap();
+                let all = self.world.model.list_generations().await.unwrap();
                 let all: Vec<Generation> = all.into_iter().filter(|one| one.projection == SEARCH.name).collect();
                 if let Some(found) = find(&all) {
                     return found;
@@ -64,8 +64,8 @@ impl Setup {
     }
 
     /// Returns the digests of a generation's index: those it holds, and those it should hold.
-    pub async fn digests(&self, generation: i64) -> (digest::Digests, digest::Digests) {
-        let index = self.meili.config.index(generation);
+    pub async fn digests(&self, generation: i64) -> (digest::KindDigests, digest::KindDigests) {
+        let index = self.meili.config.index_name(generation);
         let held = digest::of_index(&self.meili.engine(), &index).await.unwrap();
         (held, digest::of_tables(&self.world.now().await).await.unwrap())
     }
@@ -75,18 +75,18 @@ impl Setup {
         let live = self.caught_up().await;
         let (held, wanted) = self.digests(live.generation).await;
         assert_eq!(held, wanted);
-        let asked = self.world.model.rebuild(SEARCH).await.unwrap().expect("one is being made");
+        let asked = self.world.model.request_rebuild(SEARCH).await.unwrap().expect("one is being made");
         self.until(|all| all.iter().find(|one| one.generation == asked && one.state == "live").cloned()).await;
         assert_eq!(self.digests(asked).await.0, held);
     }
 }
 
-pub fn search(world: &World, config: &SearchConfig) -> Search {
+pub fn search(world: &World, config: &SearchConfig) -> SearchService {
     let url = world.model.pool().connect_options().to_url_lossy().to_string();
     let postgres = PostgresConfig { url: Secret::new(url), ..Default::default() };
-    Search::open(world.model.clone(), &postgres, config).unwrap()
+    SearchService::open(world.model.clone(), &postgres, config).unwrap()
 }
 
-pub async fn ask(search: &Search, query: SearchQuery) -> SearchResponse {
+pub async fn ask(search: &SearchService, query: SearchQuery) -> SearchResponse {
     search.search(&SearchQuery { limit: 20, ..query }, 0, Duration::ZERO).await.unwrap()
 }

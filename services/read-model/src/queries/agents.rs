@@ -4,9 +4,9 @@ use kairo_proto::v1::{AgentProfile, AgentRow};
 use sqlx::{query_as, types::Json};
 
 use crate::{
-    ReadError, Snapshot,
-    shown::At,
-    stored::{Key, U64},
+    ReadError, ReadSnapshot,
+    output_columns::At,
+    sql_values::{SqlKey, U64},
 };
 
 /// A count that is never null here.
@@ -60,21 +60,21 @@ macro_rules! agents {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// In the order of their ids. All of them: agents are as many as were defined by hand.
-    pub async fn agents(&self) -> Result<Vec<AgentRow>, ReadError> {
+    pub async fn list_agents(&self) -> Result<Vec<AgentRow>, ReadError> {
         Ok(agents!("ORDER BY agents.agent").fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
-    pub async fn agent(&self, agent: &str) -> Result<Option<AgentRow>, ReadError> {
-        let agent = agents!("WHERE agents.agent = $1", Key::from(agent) as _);
+    pub async fn find_agent(&self, agent: &str) -> Result<Option<AgentRow>, ReadError> {
+        let agent = agents!("WHERE agents.agent = $1", SqlKey::from(agent) as _);
         Ok(agent.fetch_optional(&mut **self.connection().await).await?)
     }
 
     /// Those of these that are there, by the primary key.
-    pub async fn agents_named(&self, agents: &[String]) -> Result<Vec<AgentRow>, ReadError> {
-        let agents: Vec<Key> = agents.iter().map(|agent| Key::from(agent.as_str())).collect();
+    pub async fn find_agents(&self, agents: &[String]) -> Result<Vec<AgentRow>, ReadError> {
+        let agents: Vec<SqlKey> = agents.iter().map(|agent| SqlKey::from(agent.as_str())).collect();
         let agents = agents!("WHERE agents.agent = ANY($1)", agents as _);
         Ok(agents.fetch_all(&mut **self.connection().await).await?)
     }

@@ -4,11 +4,11 @@ use kairo_proto::{v1::ConsentRow, words::ConsentStatus};
 use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    ReadError, Snapshot,
-    shown::{At, Id, Object, Texts},
-    stored::{Key, U32, U64},
+    ReadError, ReadSnapshot,
+    output_columns::{At, Id, Object, Texts},
+    sql_values::{SqlKey, U32, U64},
 };
 
 /// The approvals to return; all conditions must hold.
@@ -37,25 +37,25 @@ macro_rules! approvals {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The newest first. By index `approvals_by_age`, `approvals_of_agent` or `approvals_of_user`, whose order is the
     /// order asked for.
-    pub async fn approvals(&self, wanted: &ApprovalsQuery) -> Result<Vec<ConsentRow>, ReadError> {
+    pub async fn list_approvals(&self, wanted: &ApprovalsQuery) -> Result<Vec<ConsentRow>, ReadError> {
         let approvals = approvals!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
                 AND ($3::text IS NULL OR status = $3) AND sequence < $4
              ORDER BY sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
-            wanted.agent.as_deref().map(Key::from) as _,
-            wanted.user.as_deref().map(Key::from) as _,
+            wanted.agent.as_deref().map(SqlKey::from) as _,
+            wanted.user.as_deref().map(SqlKey::from) as _,
             wanted.status.as_ref().map(ConsentStatus::as_str),
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit)
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit)
         );
         Ok(approvals.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
-    pub async fn approval(&self, action: Uuid) -> Result<Option<ConsentRow>, ReadError> {
+    pub async fn find_approval(&self, action: Uuid) -> Result<Option<ConsentRow>, ReadError> {
         Ok(approvals!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 

@@ -4,11 +4,11 @@ use kairo_proto::v1::BriefingRow;
 use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    ReadError, Snapshot,
-    shown::{At, Id},
-    stored::{Key, U64},
+    ReadError, ReadSnapshot,
+    output_columns::{At, Id},
+    sql_values::{SqlKey, U64},
 };
 
 /// The briefings to return; all conditions must hold.
@@ -35,17 +35,17 @@ macro_rules! briefings {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The newest first. By index `briefings_by_age`, `briefings_of_agent` or `briefings_of_user`, whose order is the order
     /// asked for.
-    pub async fn briefings(&self, wanted: &BriefingsQuery) -> Result<Vec<BriefingRow>, ReadError> {
+    pub async fn list_briefings(&self, wanted: &BriefingsQuery) -> Result<Vec<BriefingRow>, ReadError> {
         let briefings = briefings!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2) AND sequence < $3
              ORDER BY sequence DESC FETCH FIRST ($4) ROWS WITH TIES",
-            wanted.agent.as_deref().map(Key::from) as _,
-            wanted.user.as_deref().map(Key::from) as _,
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit)
+            wanted.agent.as_deref().map(SqlKey::from) as _,
+            wanted.user.as_deref().map(SqlKey::from) as _,
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit)
         );
         Ok(briefings.fetch_all(&mut **self.connection().await).await?)
     }
@@ -56,13 +56,18 @@ impl Snapshot {
     }
 
     /// Returns the briefings that these agents, or any, gave a user, the newest first. By index `briefings_told`.
-    pub async fn told(&self, user: &str, agents: Option<&[String]>, limit: u32) -> Result<Vec<BriefingRow>, ReadError> {
-        let agents = agents.map(|agents| agents.iter().map(|agent| Key::from(agent.as_str())).collect::<Vec<_>>());
+    pub async fn briefings_for_user(
+        &self,
+        user: &str,
+        agents: Option<&[String]>,
+        limit: u32,
+    ) -> Result<Vec<BriefingRow>, ReadError> {
+        let agents = agents.map(|agents| agents.iter().map(|agent| SqlKey::from(agent.as_str())).collect::<Vec<_>>());
         let briefings = briefings!(
             "told AND user_id = $1 AND ($2::text[] IS NULL OR agent = ANY($2)) ORDER BY sequence DESC LIMIT $3",
-            Key::from(user) as _,
+            SqlKey::from(user) as _,
             agents as _,
-            rows(limit)
+            row_limit(limit)
         );
         Ok(briefings.fetch_all(&mut **self.connection().await).await?)
     }

@@ -6,15 +6,15 @@ use kairo_proto::v1::{ChainRow, ChainStepRow};
 use sqlx::query;
 use uuid::Uuid;
 
-use super::rows;
+use super::row_limit;
 use crate::{
-    ReadError, Snapshot,
-    shown::{At, Id, Object},
-    stored::{Key, U32, U64},
+    ReadError, ReadSnapshot,
+    output_columns::{At, Id, Object},
+    sql_values::{SqlKey, U32, U64},
 };
 
 /// A chain, of which the steps are asked for when it is known.
-struct Head {
+struct ChainHead {
     chain_id: Uuid,
     row: ChainRow,
 }
@@ -28,7 +28,7 @@ macro_rules! chains {
                FROM chains WHERE "# + $rest,
             $($parameters)*
         )
-        .map(|row| Head {
+        .map(|row| ChainHead {
             chain_id: row.chain_id,
             row: ChainRow {
                 chain_id: row.chain_id.to_string(),
@@ -49,9 +49,9 @@ macro_rules! chains {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// By the primary key.
-    pub async fn chain(&self, chain: Uuid) -> Result<Option<ChainRow>, ReadError> {
+    pub async fn find_chain(&self, chain: Uuid) -> Result<Option<ChainRow>, ReadError> {
         let chain = chains!("chain_id = $1", chain).fetch_optional(&mut **self.connection().await).await?;
         Ok(self.with_steps(chain.into_iter().collect()).await?.pop())
     }
@@ -66,9 +66,9 @@ impl Snapshot {
     pub async fn chains_of_thread(&self, agent: &str, thread: &str, limit: u32) -> Result<Vec<ChainRow>, ReadError> {
         let chains = chains!(
             "agent = $1 AND thread_id = $2 ORDER BY sequence DESC, position DESC LIMIT $3",
-            Key::from(agent) as _,
-            Key::from(thread) as _,
-            rows(limit)
+            SqlKey::from(agent) as _,
+            SqlKey::from(thread) as _,
+            row_limit(limit)
         );
         let mut chains = chains.fetch_all(&mut **self.connection().await).await?;
         chains.reverse();
@@ -77,13 +77,13 @@ impl Snapshot {
 
     /// The newest chains of a task, newest first. By index `chains_of_task`.
     pub async fn chains_of_task(&self, task: Uuid, limit: u32) -> Result<Vec<ChainRow>, ReadError> {
-        let chains = chains!("task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2", task, rows(limit));
+        let chains = chains!("task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2", task, row_limit(limit));
         let chains = chains.fetch_all(&mut **self.connection().await).await?;
         self.with_steps(chains).await
     }
 
     /// By the primary key.
-    async fn with_steps(&self, chains: Vec<Head>) -> Result<Vec<ChainRow>, ReadError> {
+    async fn with_steps(&self, chains: Vec<ChainHead>) -> Result<Vec<ChainRow>, ReadError> {
         if chains.is_empty() {
             return Ok(Vec::new());
         }
@@ -118,7 +118,7 @@ impl Snapshot {
         for (chain, step) in steps.fetch_all(&mut **self.connection().await).await? {
             of.entry(chain).or_default().push(step);
         }
-        let with = |Head { chain_id, row }| ChainRow { steps: of.remove(&chain_id).unwrap_or_default(), ..row };
+        let with = |ChainHead { chain_id, row }| ChainRow { steps: of.remove(&chain_id).unwrap_or_default(), ..row };
         Ok(chains.into_iter().map(with).collect())
     }
 }

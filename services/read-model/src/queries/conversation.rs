@@ -4,11 +4,11 @@ use kairo_proto::v1::{MessageRow, PartRow};
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use super::{BEGINNING, place, rows};
+use super::{BEGINNING, row_limit, to_sql_position};
 use crate::{
-    MAX_ROWS, Place, ReadError, Snapshot,
-    shown::{At, Id},
-    stored::{Key, U32, U64},
+    MAX_ROWS, ReadError, ReadSnapshot, RowPosition,
+    output_columns::{At, Id},
+    sql_values::{SqlKey, U32, U64},
 };
 
 /// The messages to return; all conditions must hold.
@@ -18,7 +18,7 @@ pub struct ConversationQuery {
     /// With this user only.
     pub user: Option<String>,
     /// Those behind this place; `(n, u32::MAX)` is behind the whole message `n`.
-    pub after: Option<Place>,
+    pub after: Option<RowPosition>,
     /// The newest so many instead of the oldest.
     pub latest: Option<u32>,
     /// At most so many, and never more than [`MAX_ROWS`].
@@ -37,7 +37,7 @@ impl From<Parts> for Vec<PartRow> {
 
 impl ConversationQuery {
     /// The whole conversation of an agent, from its beginning.
-    pub fn of(agent: &str) -> Self {
+    pub fn of_agent(agent: &str) -> Self {
         Self { agent: agent.to_owned(), user: None, after: None, latest: None, limit: MAX_ROWS }
     }
 }
@@ -68,14 +68,14 @@ macro_rules! conversation {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// In the order of the log.
-    pub async fn conversation(&self, query: &ConversationQuery) -> Result<Vec<MessageRow>, ReadError> {
-        let (agent, user) = (Key::from(query.agent.as_str()), query.user.as_deref().map(Key::from));
-        let (sequence, position) = place(query.after.unwrap_or(BEGINNING));
+    pub async fn conversation_messages(&self, query: &ConversationQuery) -> Result<Vec<MessageRow>, ReadError> {
+        let (agent, user) = (SqlKey::from(query.agent.as_str()), query.user.as_deref().map(SqlKey::from));
+        let (sequence, position) = to_sql_position(query.after.unwrap_or(BEGINNING));
         let connection = &mut **self.connection().await;
         let Some(latest) = query.latest else {
-            let rows = rows(query.limit);
+            let rows = row_limit(query.limit);
             let first = conversation!("sequence, position LIMIT $5", agent as _, user as _, sequence, position, rows);
             return Ok(first.fetch_all(connection).await?);
         };
@@ -85,7 +85,7 @@ impl Snapshot {
             user as _,
             sequence,
             position,
-            rows(latest.min(query.limit))
+            row_limit(latest.min(query.limit))
         );
         let mut messages = last.fetch_all(connection).await?;
         messages.reverse();

@@ -3,11 +3,11 @@
 use kairo_proto::v1::ConversationRow;
 use sqlx::query_as;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    ReadError, Snapshot,
-    shown::At,
-    stored::{Key, U64},
+    ReadError, ReadSnapshot,
+    output_columns::At,
+    sql_values::{SqlKey, U64},
 };
 
 /// The conversations to return; all conditions must hold.
@@ -21,10 +21,10 @@ pub struct ConversationsQuery {
     pub limit: u32,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The one in which something was said last first. By index `messages_of_conversation`, from one conversation to the
     /// next: it costs as much as there are, however much was said in them.
-    pub async fn conversations(&self, wanted: &ConversationsQuery) -> Result<Vec<ConversationRow>, ReadError> {
+    pub async fn list_conversations(&self, wanted: &ConversationsQuery) -> Result<Vec<ConversationRow>, ReadError> {
         let conversations = query_as!(
             ConversationRow,
             r#"
@@ -52,10 +52,10 @@ impl Snapshot {
             ) AS last
             WHERE last_sequence < $3
             ORDER BY last_sequence DESC FETCH FIRST ($4) ROWS WITH TIES"#,
-            wanted.agent.as_deref().map(Key::from) as _,
-            wanted.user.as_deref().map(Key::from) as _,
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit),
+            wanted.agent.as_deref().map(SqlKey::from) as _,
+            wanted.user.as_deref().map(SqlKey::from) as _,
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit),
         );
         Ok(conversations.fetch_all(&mut **self.connection().await).await?)
     }

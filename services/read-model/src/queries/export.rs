@@ -10,7 +10,7 @@ use std::{fmt, num::ParseIntError, str::FromStr};
 
 use kairo_proto::{v1::ExportedRow, words::ExportSection};
 
-use crate::{MAX_ROWS, ReadError, Snapshot};
+use crate::{MAX_ROWS, ReadError, ReadSnapshot};
 
 /// Sections in the order in which they are told.
 const SECTIONS: [ExportSection; 12] = [
@@ -30,7 +30,7 @@ const SECTIONS: [ExportSection; 12] = [
 
 /// The end of a page: `<section>.<sequence>.<position>.<id>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExportPlace {
+pub struct ExportCursor {
     pub section: ExportSection,
     pub sequence: u64,
     pub position: u32,
@@ -41,14 +41,14 @@ pub struct ExportPlace {
 /// A text that names no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a place in what is held of a user")]
-pub struct NoPlace;
+pub struct InvalidExportCursor;
 
 /// The user, and the page of their data to return.
 #[derive(Clone, Debug)]
 pub struct ExportQuery {
     pub user: String,
     /// Behind this place; none for the beginning.
-    pub after: Option<ExportPlace>,
+    pub after: Option<ExportCursor>,
     /// At most so many, and never more than [`MAX_ROWS`].
     pub limit: u32,
     /// Up to here in the log the user was forgotten; 0 for one who never was.
@@ -60,24 +60,24 @@ pub struct ExportQuery {
 pub struct ExportPage {
     pub rows: Vec<ExportedRow>,
     /// The place to go on from; none if there is nothing more.
-    pub next: Option<ExportPlace>,
+    pub next: Option<ExportCursor>,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Returns the data held on a user: all that names them, and all that happened in their threads. Data written for
     /// all belongs to nobody.
-    pub async fn export(&self, wanted: &ExportQuery) -> Result<ExportPage, ReadError> {
+    pub async fn export_page(&self, wanted: &ExportQuery) -> Result<ExportPage, ReadError> {
         let limit = usize::try_from(wanted.limit.clamp(1, MAX_ROWS)).unwrap_or(1);
         let mut rows = Vec::new();
-        for section in from(wanted.after.as_ref()) {
+        for section in remaining_sections(wanted.after.as_ref()) {
             let after = wanted.after.as_ref().filter(|after| after.section == section);
             // One more than there is room for tells whether there are more.
             let left = limit - rows.len();
-            let mut sources = self.sources(&section, wanted, after, left + 1).await?;
+            let mut sources = self.export_sources(&section, wanted, after, left + 1).await?;
             let more = sources.len() > left;
             sources.truncate(left);
-            let last = sources.last().map(|last| last.place(&section)).or_else(|| before(&section));
-            rows.extend(self.content(&section, wanted, sources).await?);
+            let last = sources.last().map(|last| last.to_cursor(&section)).or_else(|| section_start(&section));
+            rows.extend(self.export_rows(&section, wanted, sources).await?);
             if more {
                 return Ok(ExportPage { rows, next: last });
             }
@@ -87,35 +87,35 @@ impl Snapshot {
 }
 
 /// The sections that are still to be told.
-fn from(after: Option<&ExportPlace>) -> impl Iterator<Item = ExportSection> {
+fn remaining_sections(after: Option<&ExportCursor>) -> impl Iterator<Item = ExportSection> {
     let first = SECTIONS.iter().position(|section| after.is_some_and(|after| after.section == *section));
     SECTIONS.into_iter().skip(first.unwrap_or(0))
 }
 
 /// The place before all of a section, which a page ends at that has no room for any of it.
-fn before(section: &ExportSection) -> Option<ExportPlace> {
-    Some(ExportPlace { section: section.clone(), sequence: 0, position: 0, id: String::new() })
+fn section_start(section: &ExportSection) -> Option<ExportCursor> {
+    Some(ExportCursor { section: section.clone(), sequence: 0, position: 0, id: String::new() })
 }
 
-impl fmt::Display for ExportPlace {
+impl fmt::Display for ExportCursor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}.{}.{}.{}", self.section, self.sequence, self.position, self.id)
     }
 }
 
-impl FromStr for ExportPlace {
-    type Err = NoPlace;
+impl FromStr for ExportCursor {
+    type Err = InvalidExportCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoPlace> {
+    fn from_str(text: &str) -> Result<Self, InvalidExportCursor> {
         let mut parts = text.splitn(4, '.');
-        let mut part = || parts.next().ok_or(NoPlace);
-        let section = ExportSection::known(part()?).ok_or(NoPlace)?;
+        let mut part = || parts.next().ok_or(InvalidExportCursor);
+        let section = ExportSection::known(part()?).ok_or(InvalidExportCursor)?;
         let place = Self { section, sequence: part()?.parse()?, position: part()?.parse()?, id: part()?.to_owned() };
         Ok(place)
     }
 }
 
-impl From<ParseIntError> for NoPlace {
+impl From<ParseIntError> for InvalidExportCursor {
     fn from(_: ParseIntError) -> Self {
         Self
     }
@@ -133,19 +133,19 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_is_written() {
-        let place = |text: &str| text.parse::<ExportPlace>();
+        let place = |text: &str| text.parse::<ExportCursor>();
         for text in ["messages.17.0.0199", "threads.3.1.default/a.b", "tasks.0.0."] {
             assert_eq!(place(text).map(|place| place.to_string()), Ok(text.to_owned()));
         }
         for text in ["", "messages", "gossip.1.0.x", "messages.x.0.y", "messages.1.-1.y"] {
-            assert_eq!(place(text), Err(NoPlace), "{text}");
+            assert_eq!(place(text), Err(InvalidExportCursor), "{text}");
         }
     }
 
     #[test]
     fn a_page_goes_on_in_the_section_where_the_one_before_ended() {
         let after = "model_calls.1.0.x".parse().ok();
-        assert_eq!(from(after.as_ref()).collect::<Vec<_>>(), [ExportSection::ModelCalls]);
-        assert_eq!(from(None).count(), SECTIONS.len());
+        assert_eq!(remaining_sections(after.as_ref()).collect::<Vec<_>>(), [ExportSection::ModelCalls]);
+        assert_eq!(remaining_sections(None).count(), SECTIONS.len());
     }
 }

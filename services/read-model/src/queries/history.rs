@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{END, place};
+use super::{END, to_sql_position};
 use crate::{
-    MAX_ROWS, Place, ReadError, Snapshot,
-    rendered::{self, rendered},
-    shown::{At, Id, Object},
-    stored::{Key, Time, U32, U64},
+    MAX_ROWS, ReadError, ReadSnapshot, RowPosition,
+    event_rows::{self, rendered},
+    output_columns::{At, Id, Object},
+    sql_values::{SqlKey, Time, U32, U64},
 };
 
 /// Events shown with the call they are about, or with the user's own words, instead of by themselves.
@@ -42,7 +42,7 @@ pub struct ThreadHistory {
 }
 
 /// A user's message, or what was said elsewhere.
-struct Input {
+struct HistoryInput {
     event_id: String,
     sequence: u64,
     position: u32,
@@ -55,26 +55,26 @@ struct Input {
 }
 
 /// The status and result of a tool call.
-struct Outcome {
+struct HistoryOutcome {
     action_id: String,
     status: String,
     result: Option<Json>,
     error_message: Option<String>,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The newest of a thread's events, before a place if one is given. By the indexes `events_of_thread` and
     /// `messages_of_thread`.
-    pub async fn history(
+    pub async fn thread_history(
         &self,
         agent: &str,
         thread: &str,
-        before: Option<Place>,
+        before: Option<RowPosition>,
         limit: u32,
     ) -> Result<ThreadHistory, ReadError> {
         let limit = limit.clamp(1, MAX_ROWS);
-        let (agent, thread) = (Key::from(agent), Key::from(thread));
-        let (sequence, position) = place(before.unwrap_or(END));
+        let (agent, thread) = (SqlKey::from(agent), SqlKey::from(thread));
+        let (sequence, position) = to_sql_position(before.unwrap_or(END));
         let rows = rendered!(
             "agent = $1 AND thread_id = $2 AND (sequence, position) < ($3, $4)
                 AND type <> ALL($6)
@@ -88,7 +88,7 @@ impl Snapshot {
         );
         let rows = rows.fetch_all(&mut **self.connection().await).await?;
         let inputs = query_as!(
-            Input,
+            HistoryInput,
             r#"
             SELECT event_id AS "event_id: Id", sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: At",
                    correlation_id AS "correlation_id!: Id", role, user_id, text, parts
@@ -103,8 +103,8 @@ impl Snapshot {
             i64::from(limit) + 1,
         );
         let inputs = inputs.fetch_all(&mut **self.connection().await).await?;
-        let mut events: Vec<ThreadEventRow> = rendered::events(rows).into_iter().map(told).collect();
-        events.extend(inputs.into_iter().map(heard));
+        let mut events: Vec<ThreadEventRow> = event_rows::to_events(rows).into_iter().map(event_row).collect();
+        events.extend(inputs.into_iter().map(input_row));
         events.sort_by_key(|event| std::cmp::Reverse((event.sequence, event.position)));
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = events.len() > most;
@@ -119,13 +119,13 @@ impl Snapshot {
         let calls = events.iter().filter(|event| event.params.is_some());
         let calls: Vec<Uuid> = calls.filter_map(|event| event.event_id.parse().ok()).collect();
         let outcomes = query_as!(
-            Outcome,
+            HistoryOutcome,
             r#"SELECT action_id AS "action_id: Id", status, result AS "result!: Object", error_message
                FROM actions WHERE action_id = ANY($1)"#,
             &calls,
         );
         let outcomes = outcomes.fetch_all(&mut **self.connection().await).await?;
-        let mut outcomes: HashMap<String, Outcome> =
+        let mut outcomes: HashMap<String, HistoryOutcome> =
             outcomes.into_iter().map(|outcome| (outcome.action_id.clone(), outcome)).collect();
         for event in events.iter_mut().filter(|event| event.params.is_some()) {
             if let Some(outcome) = outcomes.remove(&event.event_id) {
@@ -139,7 +139,7 @@ impl Snapshot {
     }
 }
 
-fn heard(input: Input) -> ThreadEventRow {
+fn input_row(input: HistoryInput) -> ThreadEventRow {
     let event = match MessageRole::from(input.role.as_str()) {
         MessageRole::Agent => REPLY,
         MessageRole::User | MessageRole::Failure | MessageRole::Unknown(_) => "user.input",
@@ -162,7 +162,7 @@ fn heard(input: Input) -> ThreadEventRow {
 }
 
 /// An event in seed 002's form as seed 000 writes it.
-fn told(event: EventJson) -> ThreadEventRow {
+fn event_row(event: EventJson) -> ThreadEventRow {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let (name, params) = match event.type_name.as_str() {
         v1::AgentAction::TYPE if text("type") == "tool_call" => {
@@ -180,7 +180,7 @@ fn told(event: EventJson) -> ThreadEventRow {
         v1::StateWritten::TYPE => ("state.write".to_owned(), None),
         v1::StateDeleted::TYPE => ("state.delete".to_owned(), None),
         v1::MemoryAppended::TYPE => ("memory.append".to_owned(), None),
-        other => (short(other).to_owned(), None),
+        other => (short_type_name(other).to_owned(), None),
     };
     let result = params.is_none().then(|| Json::from(&without_form(&event.payload)));
     ThreadEventRow {
@@ -197,7 +197,7 @@ fn told(event: EventJson) -> ThreadEventRow {
 }
 
 /// `tool.result` of `kairo.tool.result.v1`.
-fn short(type_name: &str) -> &str {
+fn short_type_name(type_name: &str) -> &str {
     let name = type_name.strip_prefix("kairo.").unwrap_or(type_name);
     name.rsplit_once(".v").map_or(name, |(name, _)| name)
 }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn event(type_name: &str, payload: Value) -> ThreadEventRow {
-        told(
+        event_row(
             serde_json::from_value(json!({
                 "event_id": Uuid::nil(), "ts": "2026-01-01T00:00:00Z", "source": "internal", "modality": "text",
                 "payload": payload, "meta": {"tags": []}, "type": type_name, "sequence": 1, "position": 0,

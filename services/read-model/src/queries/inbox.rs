@@ -4,9 +4,9 @@ use kairo_proto::v1::{ApprovalRow, OfferRow};
 use sqlx::{query, query_as, types::Json};
 
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    shown::{At, Id, Object, Texts},
-    stored::{Key, U32, U64},
+    MAX_ROWS, ReadError, ReadSnapshot,
+    output_columns::{At, Id, Object, Texts},
+    sql_values::{SqlKey, U32, U64},
 };
 
 /// An offer as it is shown, of a row of its table with the message that it is about.
@@ -29,22 +29,22 @@ pub(super) use shown;
 
 /// All that waits for one user, oldest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inbox {
+pub struct UserInbox {
     /// Threads that an agent suggested.
     pub offers: Vec<OfferRow>,
     /// Tools that are called only if the user agrees.
     pub approvals: Vec<ApprovalRow>,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The oldest [`MAX_ROWS`] of each kind.
-    pub async fn inbox(&self, user: &str) -> Result<Inbox, ReadError> {
-        let user = Key::from(user);
-        Ok(Inbox { offers: self.open_offers(&user).await?, approvals: self.waiting_approvals(&user).await? })
+    pub async fn user_inbox(&self, user: &str) -> Result<UserInbox, ReadError> {
+        let user = SqlKey::from(user);
+        Ok(UserInbox { offers: self.open_offers(&user).await?, approvals: self.waiting_approvals(&user).await? })
     }
 
     /// By index `offers_open`; the message by the primary key of `messages`.
-    async fn open_offers(&self, user: &Key) -> Result<Vec<OfferRow>, ReadError> {
+    async fn open_offers(&self, user: &SqlKey) -> Result<Vec<OfferRow>, ReadError> {
         let offers = query!(
             r#"
             SELECT offer_id, offers.sequence AS "sequence: U64", offers.agent, offers.user_id, offers.correlation_id,
@@ -63,7 +63,7 @@ impl Snapshot {
     }
 
     /// By index `approvals_waiting`.
-    async fn waiting_approvals(&self, user: &Key) -> Result<Vec<ApprovalRow>, ReadError> {
+    async fn waiting_approvals(&self, user: &SqlKey) -> Result<Vec<ApprovalRow>, ReadError> {
         let approvals = query_as!(
             ApprovalRow,
             r#"

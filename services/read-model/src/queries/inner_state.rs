@@ -4,11 +4,11 @@ use kairo_proto::v1::InnerStateRow;
 use sqlx::{query, types::Json};
 use uuid::Uuid;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    ReadError, Snapshot,
-    shown::At,
-    stored::{Key, U64},
+    ReadError, ReadSnapshot,
+    output_columns::At,
+    sql_values::{SqlKey, U64},
 };
 
 /// The keys to return; all conditions must hold.
@@ -57,17 +57,17 @@ macro_rules! entries {
                 + " AND agent = $1 AND ($2::text IS NULL OR user_id = $2 OR user_id = '')
                 AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR starts_with(key, $4)) AND sequence < $5
              ORDER BY sequence DESC FETCH FIRST ($6) ROWS WITH TIES",
-            Key::from($wanted.agent.as_str()) as _,
-            $wanted.user.as_deref().map(Key::from) as _,
-            $wanted.key.as_deref().map(Key::from) as _,
-            $wanted.prefix.as_deref().map(Key::from) as _,
-            number($wanted.before.unwrap_or(u64::MAX)),
-            rows($wanted.limit)
+            SqlKey::from($wanted.agent.as_str()) as _,
+            $wanted.user.as_deref().map(SqlKey::from) as _,
+            $wanted.key.as_deref().map(SqlKey::from) as _,
+            $wanted.prefix.as_deref().map(SqlKey::from) as _,
+            to_bigint($wanted.before.unwrap_or(u64::MAX)),
+            row_limit($wanted.limit)
         )
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Returns the entries, the last written first. By index `inner_state_of_agent`, whose order is the order asked
     /// for.
     pub async fn inner_state(&self, wanted: &InnerStateQuery) -> Result<Vec<InnerStateRow>, ReadError> {

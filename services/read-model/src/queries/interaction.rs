@@ -1,7 +1,7 @@
 //! A turn as steps: what was planned, done and made of it, from the events of its correlation.
 
-mod passage;
 mod progress;
+mod step_builder;
 mod steps;
 mod surroundings;
 
@@ -11,15 +11,15 @@ use kairo_core::event_json::EventJson;
 use kairo_proto::v1::{self, AgentDecision};
 use uuid::Uuid;
 
-use super::rows;
+use super::row_limit;
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    rendered::{self, rendered},
-    stored::{Time, U32, U64},
+    MAX_ROWS, ReadError, ReadSnapshot,
+    event_rows::{self, rendered},
+    sql_values::{Time, U32, U64},
 };
 
 pub use progress::TurnProgress;
-pub use steps::interaction;
+pub use steps::build_interaction;
 
 /// Events that report the progress of a turn, but not its actions.
 const ON_THE_WAY: &[&str] = &[v1::ToolInvoke::TYPE, v1::ToolProgress::TYPE, v1::ProcessProgress::TYPE];
@@ -35,14 +35,14 @@ pub struct TurnEvents {
     pub more: bool,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Its first [`MAX_ROWS`] events. By index `events_of_chain`.
-    pub async fn turn(&self, turn: Uuid) -> Result<TurnEvents, ReadError> {
+    pub async fn turn_events(&self, turn: Uuid) -> Result<TurnEvents, ReadError> {
         let rows = rendered!(
             "correlation_id = $1 AND type <> ALL($2) ORDER BY sequence, position LIMIT $3",
             turn,
             ON_THE_WAY as _,
-            rows(MAX_ROWS)
+            row_limit(MAX_ROWS)
         );
         let rows = rows.fetch_all(&mut **self.connection().await).await?;
         let more = u32::try_from(rows.len()).is_ok_and(|rows| rows >= MAX_ROWS);
@@ -51,7 +51,7 @@ impl Snapshot {
             if tokens.contains_key(&row.sequence) || !row.subject.ends_with(".decision") {
                 continue;
             }
-            let record = rendered::record(row);
+            let record = event_rows::to_record(row);
             let decision = record.as_ref().and_then(|record| AgentDecision::of(&record.body));
             let completions = decision.map_or(&[][..], |decision| &decision.completions);
             let sum = completions.iter().fold((0_u64, 0_u64), |(read, written), completion| {
@@ -59,6 +59,6 @@ impl Snapshot {
             });
             tokens.insert(row.sequence, sum);
         }
-        Ok(TurnEvents { events: rendered::events(rows), tokens, more })
+        Ok(TurnEvents { events: event_rows::to_events(rows), tokens, more })
     }
 }

@@ -8,12 +8,12 @@ use sqlx::{query, types::Json};
 use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    search::{folded, is_unspaced, tokens},
-    shown::At,
-    stored::{Key, Text, U64},
+    MAX_ROWS, ReadError, ReadSnapshot,
+    output_columns::At,
+    search::{fold_text, is_unspaced, tokens},
+    sql_values::{SqlKey, SqlText, U64},
 };
 
 /// Words of a query that are looked for, and the letters of one.
@@ -88,14 +88,14 @@ macro_rules! memories {
                    AND ($4::text[] IS NULL OR kind = ANY($4)) AND ($5::uuid IS NULL OR memory_id = $5)
                    AND ($6::text IS NULL OR day >= $6::date) AND ($7::text IS NULL OR day <= $7::date)
                " + $order + "memories.day DESC NULLS LAST, sequence DESC, position DESC LIMIT $8",
-            $query.agent.as_deref().map(Key::from) as _,
-            $query.user.as_deref().map(Key::from) as _,
-            $query.thread.as_deref().map(Key::from) as _,
-            some_of(&$query.kinds) as _,
+            $query.agent.as_deref().map(SqlKey::from) as _,
+            $query.user.as_deref().map(SqlKey::from) as _,
+            $query.thread.as_deref().map(SqlKey::from) as _,
+            kind_filter(&$query.kinds) as _,
             $query.memory_id,
             $query.from.map(|day| day.to_string()),
             $query.to.map(|day| day.to_string()),
-            rows($query.limit)
+            row_limit($query.limit)
             $(, $parameters)*
         )
         .map(|row| MemoryRow { score: row.score, ..memory!(row) })
@@ -117,13 +117,13 @@ macro_rules! versions {
 }
 
 /// None for any.
-fn some_of(kinds: &[String]) -> Option<Vec<Key>> {
+fn kind_filter(kinds: &[String]) -> Option<Vec<SqlKey>> {
     (!kinds.is_empty()).then(|| kinds.iter().map(|kind| kind.as_str().into()).collect())
 }
 
 /// A word of a query.
 #[derive(Debug, PartialEq, Eq)]
-struct Word {
+struct QueryWord {
     /// In small letters, with its accents: stems are found by these.
     written: String,
     /// The word as it is compared.
@@ -131,17 +131,17 @@ struct Word {
 }
 
 /// The words of a query, each once.
-fn words(query: &str) -> Vec<Word> {
+fn query_words(query: &str) -> Vec<QueryWord> {
     let mut seen = BTreeSet::new();
     let query: String = query.nfkc().flat_map(char::to_lowercase).collect();
     let words = tokens(&query).map(|(_, word)| word.chars().take(LETTERS).collect::<String>());
-    let words = words.flat_map(|word| pairs(&word).into_iter().chain([word]).collect::<Vec<_>>());
-    let words = words.map(|written| Word { folded: folded(&written), written });
+    let words = words.flat_map(|word| letter_pairs(&word).into_iter().chain([word]).collect::<Vec<_>>());
+    let words = words.map(|written| QueryWord { folded: fold_text(&written), written });
     words.filter(|word| seen.insert(word.folded.clone())).take(WORDS).collect()
 }
 
 /// The pairs of letters of a run in a script without spaces, in which nobody knows where a word ends; none of any other.
-fn pairs(word: &str) -> Vec<String> {
+fn letter_pairs(word: &str) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     match letters.len() > 2 && letters.iter().all(|letter| is_unspaced(*letter)) {
         true => letters.windows(2).map(|pair| pair.iter().collect()).collect(),
@@ -149,19 +149,19 @@ fn pairs(word: &str) -> Vec<String> {
     }
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The memories that fit, best first, and without words, the newest day first: those with most of the exact words, then with most
     /// other forms of them, then with words that begin so or are like them. By index `memories_by_word`, `memories_by_form` or
     /// `memories_by_name`, and without words by `memories_of_agent` or `memories_by_place`.
-    pub async fn memories(&self, query: &MemoriesQuery) -> Result<Vec<MemoryRow>, ReadError> {
-        let words = words(&query.words);
+    pub async fn search_memories(&self, query: &MemoriesQuery) -> Result<Vec<MemoryRow>, ReadError> {
+        let words = query_words(&query.words);
         let connection = &mut **self.connection().await;
         if words.is_empty() {
             let all = memories!(query, "0::float8", "", "ORDER BY ");
             return Ok(all.fetch_all(connection).await?);
         }
         let (written, words): (Vec<String>, Vec<String>) =
-            words.into_iter().map(|Word { written, folded }| (written, folded)).unzip();
+            words.into_iter().map(|QueryWord { written, folded }| (written, folded)).unzip();
         // Of letters and digits only, so there is nothing in them that means something to the query.
         let any = words.iter().map(|word| format!("'{word}':*")).collect::<Vec<_>>().join(" | ");
         let exactly = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" | ");
@@ -200,10 +200,10 @@ impl Snapshot {
                        WHERE $11::text[] IS NOT NULL
                            AND search_folded(left(found.named, 1000) || ' ' || left(found.content, 10000)) LIKE ANY($11))
                ORDER BY "score!" DESC, "#,
-            Text::from(any.as_str()) as _,
+            SqlText::from(any.as_str()) as _,
             &words,
             unspaced.as_deref(),
-            Text::from(exactly.as_str()) as _,
+            SqlText::from(exactly.as_str()) as _,
             &written
         );
         Ok(fitting.fetch_all(connection).await?)
@@ -221,10 +221,10 @@ impl Snapshot {
              WHERE (content, subject, kind, definition -> 'source_event_ids') IS DISTINCT FROM
                    (content_before, subject_before, kind_before, sources_before) AND sequence < $3
              ORDER BY sequence DESC FETCH FIRST ($4) ROWS WITH TIES",
-            Key::from(wanted.agent.as_str()) as _,
+            SqlKey::from(wanted.agent.as_str()) as _,
             wanted.memory_id,
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit)
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit)
         );
         Ok(versions.fetch_all(&mut **self.connection().await).await?)
     }
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn words_are_letters_and_digits_each_once_and_not_too_many() {
-        let words = |query: &str| words(query).into_iter().map(|word| word.folded).collect::<Vec<_>>();
+        let words = |query: &str| query_words(query).into_iter().map(|word| word.folded).collect::<Vec<_>>();
         assert_eq!(words("Q2 budget: the BUDGET (Sarah's)"), ["q2", "budget", "the", "sarah", "s"]);
         assert_eq!(words("预算 会议"), ["预算", "会议"]);
         assert_eq!(words("预算会议 tea"), ["预算", "算会", "会议", "预算会议", "tea"]);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn words_keep_their_accents_for_the_sake_of_their_stems() {
-        let one = |written: &str, folded: &str| Word { written: written.into(), folded: folded.into() };
-        assert_eq!(words("Comio\u{301} JO\u{308}RG jorg"), [one("comió", "comio"), one("jörg", "jorg")]);
+        let one = |written: &str, folded: &str| QueryWord { written: written.into(), folded: folded.into() };
+        assert_eq!(query_words("Comio\u{301} JO\u{308}RG jorg"), [one("comió", "comio"), one("jörg", "jorg")]);
     }
 }

@@ -2,9 +2,9 @@
 
 use sqlx::query_scalar;
 
-use crate::{ReadError, Snapshot};
+use crate::{ReadError, ReadSnapshot};
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Those of the digests that some message names. By index `messages_by_part`.
     pub async fn named_objects(&self, digests: &[String]) -> Result<Vec<String>, ReadError> {
         let named = query_scalar!(

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::number;
+use super::to_bigint;
 use crate::{
-    ReadError, Snapshot,
-    stored::{Key, Time, U64},
+    ReadError, ReadSnapshot,
+    sql_values::{SqlKey, Time, U64},
 };
 
 /// The events to count; all conditions must hold.
@@ -25,7 +25,7 @@ pub struct OutlineQuery {
 
 /// Events of a family within a stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outlined {
+pub struct OutlineSlice {
     /// The stretch, from 0.
     pub bucket: u64,
     /// The second word of their types.
@@ -37,13 +37,13 @@ pub struct Outlined {
     pub since: Timestamp,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// In the order of stretches, and of each the most first. By index `events_of_agent`, `events_of_thread` or the primary key, of
     /// which no more is read than is counted.
-    pub async fn outline(&self, query: &OutlineQuery) -> Result<Vec<Outlined>, ReadError> {
+    pub async fn event_outline(&self, query: &OutlineQuery) -> Result<Vec<OutlineSlice>, ReadError> {
         let connection = &mut **self.connection().await;
         let rows = sqlx::query_as!(
-            Outlined,
+            OutlineSlice,
             r#"
             WITH counted AS MATERIALIZED (
                 SELECT sequence, ts, split_part(type, '.', 2) AS family FROM events
@@ -55,10 +55,10 @@ impl Snapshot {
                    min(sequence) AS "first!: U64", max(sequence) AS "last!: U64", min(ts) AS "since!: Time"
             FROM counted, range GROUP BY 1, family ORDER BY 1, count(*) DESC, family
             "#,
-            query.agent.as_deref().map(Key::from) as _,
-            query.thread.as_deref().map(Key::from) as _,
-            number(query.from),
-            number(query.to),
+            query.agent.as_deref().map(SqlKey::from) as _,
+            query.thread.as_deref().map(SqlKey::from) as _,
+            to_bigint(query.from),
+            to_bigint(query.to),
             i64::from(query.most),
             i64::from(query.buckets.max(1)),
         );

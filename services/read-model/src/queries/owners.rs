@@ -3,11 +3,11 @@
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{ReadError, Snapshot, stored::Key};
+use crate::{ReadError, ReadSnapshot, sql_values::SqlKey};
 
 /// The possible owners of a thing, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Owners {
+pub struct OwnerCandidates {
     /// Of the action, process, chain and so on that was asked for; nil for one that has no such id.
     pub id: Uuid,
     pub agent: String,
@@ -21,7 +21,7 @@ pub struct Owners {
 
 /// The kinds of things whose owners can be looked up by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OwnedKind {
     Action,
     Process,
     Chain,
@@ -34,7 +34,7 @@ pub enum Kind {
 macro_rules! owners {
     ($things:literal, $($parameters:tt)*) => {
         query_as!(
-            Owners,
+            OwnerCandidates,
             r#"
             SELECT things.id AS "id!", things.agent AS "agent!", things.named,
                    (SELECT subject FROM events JOIN log USING (sequence)
@@ -48,11 +48,11 @@ macro_rules! owners {
 }
 
 /// The place of an event: its turn, its agent, and its thread.
-pub type Happened = (Option<Uuid>, String, Option<String>);
+pub type TurnContext = (Option<Uuid>, String, Option<String>);
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Returns the owners of these things, without those that are not known. By the primary keys.
-    pub async fn owners(&self, kind: Kind, ids: &[Uuid]) -> Result<Vec<Owners>, ReadError> {
+    pub async fn find_owners(&self, kind: OwnedKind, ids: &[Uuid]) -> Result<Vec<OwnerCandidates>, ReadError> {
         // One statement for each kind, as each has a table of its own.
         macro_rules! of {
             ($things:literal) => {
@@ -60,26 +60,30 @@ impl Snapshot {
             };
         }
         let owners = match kind {
-            Kind::Action => {
+            OwnedKind::Action => {
                 of!("SELECT action_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM actions
                  WHERE action_id = ANY($1)) AS things")
             }
-            Kind::Process => {
+            OwnedKind::Process => {
                 of!("SELECT processes.process_id AS id, processes.agent, NULL::text AS named, correlation_id, thread_id
                  FROM processes LEFT JOIN actions USING (action_id) WHERE processes.process_id = ANY($1)) AS things")
             }
-            Kind::Chain => {
+            OwnedKind::Chain => {
                 of!("SELECT chain_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM chains
                  WHERE chain_id = ANY($1)) AS things")
             }
-            Kind::Task => of!("SELECT task_id AS id, agent, user_id AS named, correlation_id, thread_id FROM tasks
-                 WHERE task_id = ANY($1)) AS things"),
-            Kind::Approval => {
+            OwnedKind::Task => {
+                of!("SELECT task_id AS id, agent, user_id AS named, correlation_id, thread_id FROM tasks
+                 WHERE task_id = ANY($1)) AS things")
+            }
+            OwnedKind::Approval => {
                 of!("SELECT action_id AS id, agent, user_id AS named, correlation_id, thread_id FROM approvals
                  WHERE action_id = ANY($1)) AS things")
             }
-            Kind::Offer => of!("SELECT offer_id AS id, agent, user_id AS named, correlation_id, thread_id FROM offers
-                 WHERE offer_id = ANY($1)) AS things"),
+            OwnedKind::Offer => {
+                of!("SELECT offer_id AS id, agent, user_id AS named, correlation_id, thread_id FROM offers
+                 WHERE offer_id = ANY($1)) AS things")
+            }
         };
         Ok(owners)
     }
@@ -88,18 +92,19 @@ impl Snapshot {
     pub async fn owner_of_thread(&self, agent: &str, thread: &str) -> Result<Option<String>, ReadError> {
         let user = query_scalar!(
             "SELECT user_id FROM threads WHERE agent = $1 AND thread_id = $2",
-            Key::from(agent) as _,
-            Key::from(thread) as _,
+            SqlKey::from(agent) as _,
+            SqlKey::from(thread) as _,
         );
         Ok(user.fetch_optional(&mut **self.connection().await).await?)
     }
 
     /// Returns the user who began each of these turns and the owner of each of these threads, in the order of the
     /// request.
-    pub async fn owners_where(&self, happened: &[Happened]) -> Result<Vec<Owners>, ReadError> {
+    pub async fn owners_of_turns(&self, happened: &[TurnContext]) -> Result<Vec<OwnerCandidates>, ReadError> {
         let turns: Vec<Option<Uuid>> = happened.iter().map(|(turn, ..)| *turn).collect();
-        let agents: Vec<Key> = happened.iter().map(|(_, agent, _)| Key::from(agent.as_str())).collect();
-        let threads: Vec<Option<Key>> = happened.iter().map(|(.., thread)| thread.as_deref().map(Key::from)).collect();
+        let agents: Vec<SqlKey> = happened.iter().map(|(_, agent, _)| SqlKey::from(agent.as_str())).collect();
+        let threads: Vec<Option<SqlKey>> =
+            happened.iter().map(|(.., thread)| thread.as_deref().map(SqlKey::from)).collect();
         // Turns and threads, of which either may be missing.
         let owners = owners!(
             "SELECT ordinality AS place, '00000000-0000-0000-0000-000000000000'::uuid AS id, agent,

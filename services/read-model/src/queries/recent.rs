@@ -5,11 +5,11 @@ use kairo_proto::words::ActionStatus;
 use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{number, processes::processes, rows};
+use super::{processes::processes, row_limit, to_bigint};
 use crate::{
-    ReadError, Snapshot,
-    shown::{At, Id, Object},
-    stored::{Key, U64},
+    ReadError, ReadSnapshot,
+    output_columns::{At, Id, Object},
+    sql_values::{SqlKey, U64},
 };
 
 /// The state of the actions to return.
@@ -93,7 +93,7 @@ macro_rules! actions {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The newest first. By index `actions_by_age` or `actions_of_agent`, whose order is the order asked for; those in
     /// flight by `actions_in_flight`, those in doubt by `actions_in_doubt`.
     pub async fn recent_actions(&self, wanted: &ActionsQuery) -> Result<Vec<ActionRow>, ReadError> {
@@ -107,16 +107,16 @@ impl Snapshot {
                 AND ($2::text IS NULL OR agent = $2) AND ($3::text IS NULL OR thread_id = $3) AND sequence < $4
              ORDER BY sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
             wanted.state.as_str(),
-            wanted.agent.as_deref().map(Key::from) as _,
-            wanted.thread.as_deref().map(Key::from) as _,
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit)
+            wanted.agent.as_deref().map(SqlKey::from) as _,
+            wanted.thread.as_deref().map(SqlKey::from) as _,
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit)
         );
         Ok(actions.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
-    pub async fn action(&self, action: Uuid) -> Result<Option<ActionRow>, ReadError> {
+    pub async fn find_action(&self, action: Uuid) -> Result<Option<ActionRow>, ReadError> {
         Ok(actions!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 
@@ -135,16 +135,16 @@ impl Snapshot {
                 AND ($3::text IS NULL OR agent = $3) AND sequence < $4
              ORDER BY sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
             wanted.running,
-            wanted.outcome.as_deref().map(Key::from) as _,
-            wanted.agent.as_deref().map(Key::from) as _,
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit)
+            wanted.outcome.as_deref().map(SqlKey::from) as _,
+            wanted.agent.as_deref().map(SqlKey::from) as _,
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit)
         );
         Ok(processes.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
-    pub async fn process(&self, process: Uuid) -> Result<Option<ProcessRow>, ReadError> {
+    pub async fn find_process(&self, process: Uuid) -> Result<Option<ProcessRow>, ReadError> {
         Ok(processes!("process_id = $1", process).fetch_optional(&mut **self.connection().await).await?)
     }
 

@@ -7,11 +7,11 @@ use kairo_proto::{
 use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    shown::{At, Id, Object},
-    stored::{Key, U64},
+    MAX_ROWS, ReadError, ReadSnapshot,
+    output_columns::{At, Id, Object},
+    sql_values::{SqlKey, U64},
 };
 
 const OPEN: [TaskStatus; 4] = [TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Active, TaskStatus::Paused];
@@ -35,7 +35,7 @@ pub struct TasksQuery {
     pub before: Option<u64>,
     /// At most so many, and never more than [`MAX_ROWS`]; more only if several were made at once.
     pub limit: u32,
-    /// True for the queued tasks and those worked on, in the order of the queue: see [`Snapshot::queue`].
+    /// True for the queued tasks and those worked on, in the order of the queue: see [`ReadSnapshot::queued_tasks`].
     pub queue: bool,
 }
 
@@ -46,7 +46,7 @@ impl Default for TasksQuery {
 }
 
 impl TaskState {
-    fn words(&self) -> Vec<Key> {
+    fn status_keys(&self) -> Vec<SqlKey> {
         match self {
             Self::Only(status) => vec![status.as_str().into()],
             Self::Open => OPEN.iter().map(|status| status.as_str().into()).collect(),
@@ -103,40 +103,45 @@ macro_rules! tasks {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The newest first. By index `tasks_by_age`, `tasks_of_agent` or `tasks_of_user`, whose order is the order asked
     /// for.
-    pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<TaskRow>, ReadError> {
+    pub async fn list_tasks(&self, query: &TasksQuery) -> Result<Vec<TaskRow>, ReadError> {
         let tasks = tasks!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
                 AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR kind = $4) AND tasks.sequence < $5
              ORDER BY tasks.sequence DESC FETCH FIRST ($6) ROWS WITH TIES",
-            query.agent.as_deref().map(Key::from) as _,
-            query.user.as_deref().map(Key::from) as _,
-            query.status.as_ref().map(TaskState::words) as _,
-            query.kind.as_ref().map(|kind| Key::from(kind.as_str())) as _,
-            number(query.before.unwrap_or(u64::MAX)),
-            rows(query.limit)
+            query.agent.as_deref().map(SqlKey::from) as _,
+            query.user.as_deref().map(SqlKey::from) as _,
+            query.status.as_ref().map(TaskState::status_keys) as _,
+            query.kind.as_ref().map(|kind| SqlKey::from(kind.as_str())) as _,
+            to_bigint(query.before.unwrap_or(u64::MAX)),
+            row_limit(query.limit)
         );
         Ok(tasks.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// Returns the queued tasks and those worked on, in the order of the queue. By index `tasks_in_queue`.
-    pub async fn queue(&self, agent: Option<&str>, user: Option<&str>, limit: u32) -> Result<Vec<TaskRow>, ReadError> {
+    pub async fn queued_tasks(
+        &self,
+        agent: Option<&str>,
+        user: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<TaskRow>, ReadError> {
         let tasks = tasks!(
             "kind = 'queued' AND status IN ('pending', 'in_progress', 'paused')
                 AND ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
              ORDER BY agent, status = 'in_progress' DESC, put_first DESC NULLS LAST, tasks.sequence, tasks.position
              LIMIT $3",
-            agent.map(Key::from) as _,
-            user.map(Key::from) as _,
-            rows(limit)
+            agent.map(SqlKey::from) as _,
+            user.map(SqlKey::from) as _,
+            row_limit(limit)
         );
         Ok(tasks.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
-    pub async fn task(&self, task: Uuid) -> Result<Option<TaskRow>, ReadError> {
+    pub async fn find_task(&self, task: Uuid) -> Result<Option<TaskRow>, ReadError> {
         Ok(tasks!("tasks.task_id = $1", task).fetch_optional(&mut **self.connection().await).await?)
     }
 
@@ -146,7 +151,7 @@ impl Snapshot {
     }
 
     /// The last times a task fired, the last first. By index `firings_of_task`.
-    pub async fn firings(&self, task: Uuid, limit: u32) -> Result<Vec<FiringRow>, ReadError> {
+    pub async fn task_firings(&self, task: Uuid, limit: u32) -> Result<Vec<FiringRow>, ReadError> {
         let firings = query_as!(
             FiringRow,
             r#"
@@ -154,7 +159,7 @@ impl Snapshot {
                    due_at AS "due_at!: At", late, trigger_event_id AS "trigger_event_id!: Id"
             FROM task_firings WHERE task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2"#,
             task,
-            rows(limit),
+            row_limit(limit),
         );
         Ok(firings.fetch_all(&mut **self.connection().await).await?)
     }

@@ -5,9 +5,9 @@ use kairo_proto::v1::TaskAtWorkRow;
 use sqlx::{query, query_as};
 
 use crate::{
-    ReadError, Snapshot,
-    shown::At,
-    stored::{Key, U64},
+    ReadError, ReadSnapshot,
+    output_columns::At,
+    sql_values::{SqlKey, U64},
 };
 
 /// The standing of a team, as its lead reported it last.
@@ -24,7 +24,7 @@ pub struct TeamStanding {
 
 /// The usage of one model by an agent on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpentOn {
+pub struct DailyModelUsage {
     pub agent: String,
     pub model: String,
     pub input_tokens: u64,
@@ -34,11 +34,11 @@ pub struct SpentOn {
     pub uncounted: u64,
 }
 
-fn keys(agents: &[String]) -> Vec<Key> {
-    agents.iter().map(|agent| Key::from(agent.as_str())).collect()
+fn to_keys(agents: &[String]) -> Vec<SqlKey> {
+    agents.iter().map(|agent| SqlKey::from(agent.as_str())).collect()
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Returns the standing of these leads' teams; none for those that were always active. By the primary key.
     pub async fn team_standings(&self, leads: &[String]) -> Result<Vec<TeamStanding>, ReadError> {
         let standings = query_as!(
@@ -46,19 +46,19 @@ impl Snapshot {
             r#"
             SELECT agent, status, reason, over_budget, changed_at AS "changed_at: At"
             FROM teams WHERE agent = ANY($1)"#,
-            keys(leads) as _,
+            to_keys(leads) as _,
         );
         Ok(standings.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// Returns the tasks that each of these agents works on, the first begun first. By index `tasks_at_work`.
-    pub async fn at_work(&self, agents: &[String]) -> Result<Vec<(String, TaskAtWorkRow)>, ReadError> {
+    pub async fn tasks_at_work(&self, agents: &[String]) -> Result<Vec<(String, TaskAtWorkRow)>, ReadError> {
         let tasks = query!(
             r#"
             SELECT agent, task_id, title, changed_at AS "changed_at: At"
             FROM tasks WHERE agent = ANY($1) AND kind = 'queued' AND status = 'in_progress'
             ORDER BY agent, changed_sequence"#,
-            keys(agents) as _,
+            to_keys(agents) as _,
         )
         .map(|row| {
             let task_id = row.task_id.to_string();
@@ -68,9 +68,9 @@ impl Snapshot {
     }
 
     /// Returns the usage of these agents on this day (UTC), model by model. By index `model_calls_of_agent`.
-    pub async fn spent_on(&self, day: Date, agents: &[String]) -> Result<Vec<SpentOn>, ReadError> {
+    pub async fn daily_usage(&self, day: Date, agents: &[String]) -> Result<Vec<DailyModelUsage>, ReadError> {
         let spent = query_as!(
-            SpentOn,
+            DailyModelUsage,
             r#"
             SELECT agent, model, sum(input_tokens)::bigint AS "input_tokens!: U64",
                    sum(output_tokens)::bigint AS "output_tokens!: U64",
@@ -78,7 +78,7 @@ impl Snapshot {
                    count(*) FILTER (WHERE failed IS NULL AND input_tokens = 0 AND output_tokens = 0) AS "uncounted!: U64"
             FROM model_calls WHERE agent = ANY($1) AND day = $2::text::date
             GROUP BY agent, model ORDER BY agent, model"#,
-            keys(agents) as _,
+            to_keys(agents) as _,
             day.to_string(),
         );
         Ok(spent.fetch_all(&mut **self.connection().await).await?)

@@ -10,11 +10,11 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    rendered::{self, rendered},
-    stored::{Key, Time, U32, U64},
+    MAX_ROWS, ReadError, ReadSnapshot,
+    event_rows::{self, rendered},
+    sql_values::{SqlKey, Time, U32, U64},
 };
 
 /// The thoughts to return; all conditions must hold.
@@ -31,7 +31,7 @@ pub struct ThoughtsQuery {
 
 /// Events of thinking, the newest first, and what was spent on it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Thinking {
+pub struct ThinkingEvents {
     pub events: Vec<EventJson>,
     /// Tokens that models read and wrote for each submodule in each decision, and the time taken, by sequence and
     /// name.
@@ -48,16 +48,16 @@ pub struct SubmoduleChange {
     pub change: SubmoduleChanged,
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The newest first. By index `events_of_thinking`.
-    pub async fn thinking(&self, wanted: &ThoughtsQuery) -> Result<Thinking, ReadError> {
+    pub async fn thinking_events(&self, wanted: &ThoughtsQuery) -> Result<ThinkingEvents, ReadError> {
         let found = rendered!(
             "agent = $1 AND type IN ('kairo.agent.thought.v1', 'kairo.agent.submodule_asked.v1',
                  'kairo.agent.submodule_failed.v1', 'kairo.agent.broadcast.v1') AND sequence < $2
              ORDER BY sequence DESC FETCH FIRST ($3) ROWS WITH TIES",
-            Key::from(wanted.agent.as_str()) as _,
-            number(wanted.before.unwrap_or(u64::MAX)),
-            rows(wanted.limit)
+            SqlKey::from(wanted.agent.as_str()) as _,
+            to_bigint(wanted.before.unwrap_or(u64::MAX)),
+            row_limit(wanted.limit)
         );
         let mut found = found.fetch_all(&mut **self.connection().await).await?;
         found.sort_by(|one, other| (other.sequence, one.position).cmp(&(one.sequence, other.position)));
@@ -66,7 +66,7 @@ impl Snapshot {
         let mut spent = BTreeMap::new();
         let mut read = BTreeSet::new();
         for row in found.iter().filter(|row| read.insert(row.sequence)) {
-            let record = rendered::record(row);
+            let record = event_rows::to_record(row);
             let decision = record.as_ref().and_then(|record| AgentDecision::of(&record.body));
             for completion in decision.map_or(&[][..], |decision| &decision.completions) {
                 let of: &mut [u64; 3] = spent.entry((row.sequence, completion.module.clone())).or_default();
@@ -74,20 +74,20 @@ impl Snapshot {
                 of.iter_mut().zip(took).for_each(|(sum, took)| *sum = sum.saturating_add(took));
             }
         }
-        Ok(Thinking { events: rendered::events(found), spent, next_before })
+        Ok(ThinkingEvents { events: event_rows::to_events(found), spent, next_before })
     }
 
     /// In the order of the log, the last [`MAX_ROWS`] of them. By index `events_of_submodules`.
     pub async fn submodule_changes(&self, agent: &str) -> Result<Vec<SubmoduleChange>, ReadError> {
         let found = rendered!(
             "agent = $1 AND type = 'kairo.agent.submodule_changed.v1' ORDER BY sequence DESC, position DESC LIMIT $2",
-            Key::from(agent) as _,
-            rows(MAX_ROWS)
+            SqlKey::from(agent) as _,
+            row_limit(MAX_ROWS)
         );
         let mut found = found.fetch_all(&mut **self.connection().await).await?;
         found.reverse();
-        let change = |row: &rendered::Row| {
-            let record = rendered::record(row)?;
+        let change = |row: &event_rows::EventMessageRow| {
+            let record = event_rows::to_record(row)?;
             let events = &AgentDecision::of(&record.body)?.events;
             let at = usize::try_from(row.position).ok()?;
             let Some(Event::SubmoduleChanged(change)) = &events.get(at)?.event else { return None };
@@ -98,7 +98,7 @@ impl Snapshot {
 }
 
 /// Events of thinking as rows, of all or of one submodule.
-pub fn thoughts(thinking: &Thinking, module: Option<&str>) -> Vec<ThoughtRow> {
+pub fn thought_rows(thinking: &ThinkingEvents, module: Option<&str>) -> Vec<ThoughtRow> {
     let mut told = BTreeSet::new();
     let row = |event: &EventJson| {
         let text = |field: &str| event.payload.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();

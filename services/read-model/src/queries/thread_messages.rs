@@ -17,13 +17,13 @@ use kairo_proto::{
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{conversation::Parts, number, rows};
+use super::{conversation::Parts, row_limit, to_bigint};
 use crate::{
-    ReadError, Snapshot,
-    rendered::{self, rendered},
-    stored::{Key, Time, U32, U64},
+    ReadError, ReadSnapshot,
+    event_rows::{self, rendered},
+    sql_values::{SqlKey, Time, U32, U64},
 };
-use content::{Decided, End, Entry, Heard, Of, TaskText, Thread};
+use content::{CallEnd, EntryOrigin, InputMessage, TaskText, ThreadContent, ThreadMessageEntry, TimedEvent};
 
 /// Events that make a message besides users' words and ends of calls. The end of a task makes one only in the thread
 /// that worked on it.
@@ -52,7 +52,7 @@ pub struct ThreadMessagesQuery {
 }
 
 /// The events that a message comes from.
-struct Found {
+struct EntryRow {
     number: u64,
     sequence: u64,
     position: u32,
@@ -63,17 +63,17 @@ struct Found {
     is_end: bool,
 }
 
-impl From<Found> for Entry {
-    fn from(found: Found) -> Self {
-        let Found { number, sequence, position, sent, ended, step, is_end } = found;
+impl From<EntryRow> for ThreadMessageEntry {
+    fn from(found: EntryRow) -> Self {
+        let EntryRow { number, sequence, position, sent, ended, step, is_end } = found;
         let of = match (sent, ended, step) {
-            (Some(event), _, _) => Of::User(event),
-            (None, Some(action), _) => Of::End(action),
-            (None, None, Some(tool)) if is_end => Of::StepEnd(tool),
-            (None, None, Some(tool)) => Of::Step(tool),
-            (None, None, None) => Of::Decision,
+            (Some(event), _, _) => EntryOrigin::User(event),
+            (None, Some(action), _) => EntryOrigin::End(action),
+            (None, None, Some(tool)) if is_end => EntryOrigin::StepEnd(tool),
+            (None, None, Some(tool)) => EntryOrigin::Step(tool),
+            (None, None, None) => EntryOrigin::Decision,
         };
-        Self { number, sequence, position, of }
+        Self { number, sequence, position, origin: of }
     }
 }
 
@@ -82,7 +82,7 @@ impl From<Found> for Entry {
 macro_rules! entries {
     ($order:literal, $($parameters:tt)*) => {
         query_as!(
-            Found,
+            EntryRow,
             r#"
             SELECT number AS "number!: U64", sequence AS "sequence!: U64", position AS "position!: U32", sent, ended,
                    step, is_end AS "is_end!"
@@ -116,45 +116,50 @@ macro_rules! entries {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// In the order of their numbers.
     pub async fn thread_messages(&self, query: &ThreadMessagesQuery) -> Result<Vec<ThreadMessageRow>, ReadError> {
-        let (agent, thread) = (Key::from(query.agent.as_str()), Key::from(query.thread.as_str()));
-        let entries = self.entries(&agent, &thread, query).await?;
-        let thread = Thread {
-            heard: self.heard(&entries).await?,
-            ends: self.ends(&entries).await?,
-            decided: self.decided(&agent, &thread, &entries).await?,
+        let (agent, thread) = (SqlKey::from(query.agent.as_str()), SqlKey::from(query.thread.as_str()));
+        let entries = self.list_entries(&agent, &thread, query).await?;
+        let thread = ThreadContent {
+            inputs: self.input_messages(&entries).await?,
+            ends: self.call_ends(&entries).await?,
+            events: self.decided_events(&agent, &thread, &entries).await?,
             tasks: HashMap::new(),
         };
-        let thread = Thread { tasks: self.begun(&thread.decided).await?, ..thread };
-        Ok(entries.iter().map(|entry| content::message(entry, &thread)).collect())
+        let thread = ThreadContent { tasks: self.started_task_texts(&thread.events).await?, ..thread };
+        Ok(entries.iter().map(|entry| content::build_message(entry, &thread)).collect())
     }
 
-    async fn entries(&self, agent: &Key, thread: &Key, query: &ThreadMessagesQuery) -> Result<Vec<Entry>, ReadError> {
-        let (position, after) = (number(self.position()), number(query.after));
+    async fn list_entries(
+        &self,
+        agent: &SqlKey,
+        thread: &SqlKey,
+        query: &ThreadMessagesQuery,
+    ) -> Result<Vec<ThreadMessageEntry>, ReadError> {
+        let (position, after) = (to_bigint(self.position()), to_bigint(query.after));
         let told = self.message_types(agent, thread).await?;
         let connection = &mut **self.connection().await;
         let found = match query.latest {
             None => {
-                let (said, limit) = (v1::AgentAction::TYPE, rows(query.limit));
+                let (said, limit) = (v1::AgentAction::TYPE, row_limit(query.limit));
                 let first = entries!("LIMIT $7", agent as _, thread as _, position, told as _, said, after, limit);
                 first.fetch_all(connection).await?
             }
             Some(latest) => {
-                let (said, limit) = (v1::AgentAction::TYPE, rows(latest.min(query.limit)));
+                let (said, limit) = (v1::AgentAction::TYPE, row_limit(latest.min(query.limit)));
                 let last = entries!("DESC LIMIT $7", agent as _, thread as _, position, told as _, said, after, limit);
                 let mut found = last.fetch_all(connection).await?;
                 found.reverse();
                 found
             }
         };
-        Ok(found.into_iter().map(Entry::from).collect())
+        Ok(found.into_iter().map(ThreadMessageEntry::from).collect())
     }
 
     /// Returns the event types that make a message in a thread: in a conversation, an answer gives the result of a
     /// task. By the primary key.
-    async fn message_types(&self, agent: &Key, thread: &Key) -> Result<&'static [&'static str], ReadError> {
+    async fn message_types(&self, agent: &SqlKey, thread: &SqlKey) -> Result<&'static [&'static str], ReadError> {
         let kind =
             query_scalar!("SELECT kind FROM threads WHERE agent = $1 AND thread_id = $2", agent as _, thread as _);
         let kind = kind.fetch_optional(&mut **self.connection().await).await?;
@@ -163,10 +168,10 @@ impl Snapshot {
     }
 
     /// By the primary key, as the next.
-    async fn heard(&self, entries: &[Entry]) -> Result<HashMap<Uuid, Heard>, ReadError> {
-        let events: Vec<Uuid> = entries.iter().filter_map(|entry| entry.of.sent()).collect();
+    async fn input_messages(&self, entries: &[ThreadMessageEntry]) -> Result<HashMap<Uuid, InputMessage>, ReadError> {
+        let events: Vec<Uuid> = entries.iter().filter_map(|entry| entry.origin.message_event()).collect();
         let heard = query_as!(
-            Heard,
+            InputMessage,
             r#"SELECT event_id, sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: Time",
                       correlation_id AS "correlation_id!", role, text, parts AS "parts: Parts"
                FROM messages WHERE event_id = ANY($1)"#,
@@ -176,10 +181,10 @@ impl Snapshot {
         Ok(heard.into_iter().map(|heard| (heard.event_id, heard)).collect())
     }
 
-    async fn ends(&self, entries: &[Entry]) -> Result<HashMap<Uuid, End>, ReadError> {
-        let actions: Vec<Uuid> = entries.iter().filter_map(|entry| entry.of.ended()).collect();
+    async fn call_ends(&self, entries: &[ThreadMessageEntry]) -> Result<HashMap<Uuid, CallEnd>, ReadError> {
+        let actions: Vec<Uuid> = entries.iter().filter_map(|entry| entry.origin.ended_action()).collect();
         let ends = query_as!(
-            End,
+            CallEnd,
             r#"SELECT action_id, correlation_id, ended_at AS "ended_at!: Time", ok AS "ok!", result, error_kind, error_message
                FROM actions WHERE action_id = ANY($1) AND ended_at IS NOT NULL"#,
             &actions,
@@ -189,14 +194,14 @@ impl Snapshot {
     }
 
     /// Returns the decided events, by their place. By index `events_of_thread`.
-    async fn decided(
+    async fn decided_events(
         &self,
-        agent: &Key,
-        thread: &Key,
-        entries: &[Entry],
-    ) -> Result<BTreeMap<(u64, u32), Decided>, ReadError> {
-        let decisions = entries.iter().filter(|entry| entry.of.is_decided());
-        let sequences: Vec<i64> = decisions.map(|entry| number(entry.sequence)).collect();
+        agent: &SqlKey,
+        thread: &SqlKey,
+        entries: &[ThreadMessageEntry],
+    ) -> Result<BTreeMap<(u64, u32), TimedEvent>, ReadError> {
+        let decisions = entries.iter().filter(|entry| entry.origin.is_decided());
+        let sequences: Vec<i64> = decisions.map(|entry| to_bigint(entry.sequence)).collect();
         let rows = rendered!(
             "agent = $1 AND thread_id = $2 AND sequence = ANY($3) AND type = ANY($4) ORDER BY sequence, position",
             agent as _,
@@ -209,17 +214,20 @@ impl Snapshot {
         let mut message: Option<(u64, kairo_core::record::Record)> = None;
         for row in rows {
             if message.as_ref().is_none_or(|(sequence, _)| *sequence != row.sequence) {
-                message = rendered::record(&row).map(|record| (row.sequence, record));
+                message = event_rows::to_record(&row).map(|record| (row.sequence, record));
             }
-            let event = message.as_ref().and_then(|(_, record)| Decided::at(record, row.position));
+            let event = message.as_ref().and_then(|(_, record)| TimedEvent::from_record(record, row.position));
             decided.extend(event.map(|event| ((row.sequence, row.position), event)));
         }
         Ok(decided)
     }
 
     /// Returns the texts of the tasks begun. By the primary key.
-    async fn begun(&self, decided: &BTreeMap<(u64, u32), Decided>) -> Result<HashMap<Uuid, TaskText>, ReadError> {
-        let tasks: Vec<Uuid> = decided.values().filter_map(Decided::task).collect();
+    async fn started_task_texts(
+        &self,
+        decided: &BTreeMap<(u64, u32), TimedEvent>,
+    ) -> Result<HashMap<Uuid, TaskText>, ReadError> {
+        let tasks: Vec<Uuid> = decided.values().filter_map(TimedEvent::started_task).collect();
         let texts = query_as!(
             TaskText,
             r#"SELECT task_id, title, definition ->> 'text' AS text FROM tasks WHERE task_id = ANY($1)"#,

@@ -3,11 +3,11 @@
 use kairo_proto::{v1::ThreadRow, words::ThreadStatus};
 use sqlx::query_as;
 
-use super::{number, rows};
+use super::{row_limit, to_bigint};
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    shown::At,
-    stored::{Key, U64},
+    MAX_ROWS, ReadError, ReadSnapshot,
+    output_columns::At,
+    sql_values::{SqlKey, U64},
 };
 
 /// The state of the threads to return.
@@ -20,7 +20,7 @@ pub enum ThreadState {
 
 impl ThreadState {
     /// The words that `status` may be.
-    fn words(&self) -> Vec<String> {
+    fn status_words(&self) -> Vec<String> {
         match self {
             Self::Open => vec![ThreadStatus::Active.text(), ThreadStatus::Compacted.text()],
             Self::Only(status) => vec![status.text()],
@@ -67,25 +67,25 @@ macro_rules! threads {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The one where something happened last first. By index `threads_by_age`, `threads_of_user` or
     /// `threads_by_last_event`, whose order is the order asked for.
-    pub async fn threads(&self, query: &ThreadsQuery) -> Result<Vec<ThreadRow>, ReadError> {
+    pub async fn list_threads(&self, query: &ThreadsQuery) -> Result<Vec<ThreadRow>, ReadError> {
         let threads = threads!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
                 AND ($3::text[] IS NULL OR status = ANY($3)) AND last_sequence < $4
              ORDER BY last_sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
-            query.agent.as_deref().map(Key::from) as _,
-            query.user.as_deref().map(Key::from) as _,
-            query.status.as_ref().map(ThreadState::words) as _,
-            number(query.before.unwrap_or(u64::MAX)),
-            rows(query.limit)
+            query.agent.as_deref().map(SqlKey::from) as _,
+            query.user.as_deref().map(SqlKey::from) as _,
+            query.status.as_ref().map(ThreadState::status_words) as _,
+            to_bigint(query.before.unwrap_or(u64::MAX)),
+            row_limit(query.limit)
         );
         Ok(threads.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key: agents, and a thread of each.
-    pub(super) async fn threads_of(&self, agents: &[Key], threads: &[Key]) -> Result<Vec<ThreadRow>, ReadError> {
+    pub(super) async fn threads_of(&self, agents: &[SqlKey], threads: &[SqlKey]) -> Result<Vec<ThreadRow>, ReadError> {
         let threads =
             threads!("(agent, thread_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))", agents as _, threads as _);
         Ok(threads.fetch_all(&mut **self.connection().await).await?)
@@ -93,11 +93,11 @@ impl Snapshot {
 
     /// The threads of this id, of one agent or of all: an id is an agent's own. By the primary key where the agent is
     /// given, else by index `threads_by_id`.
-    pub async fn threads_named(&self, thread: &str, agent: Option<&str>) -> Result<Vec<ThreadRow>, ReadError> {
+    pub async fn find_threads(&self, thread: &str, agent: Option<&str>) -> Result<Vec<ThreadRow>, ReadError> {
         let threads = threads!(
             "thread_id = $1 AND ($2::text IS NULL OR agent = $2) ORDER BY agent LIMIT $3",
-            Key::from(thread) as _,
-            agent.map(Key::from) as _,
+            SqlKey::from(thread) as _,
+            agent.map(SqlKey::from) as _,
             i64::from(MAX_ROWS)
         );
         Ok(threads.fetch_all(&mut **self.connection().await).await?)

@@ -3,15 +3,15 @@
 use jiff::{Timestamp, civil::Date};
 use sqlx::query_as;
 
-use super::rows;
+use super::row_limit;
 use crate::{
-    ReadError, Snapshot,
-    stored::{Key, Text, Time, U64},
+    ReadError, ReadSnapshot,
+    sql_values::{SqlKey, SqlText, Time, U64},
 };
 
 /// The fields to group by; calls are summed over the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UsageBy {
+pub struct UsageGrouping {
     pub day: bool,
     pub agent: bool,
     pub user: bool,
@@ -36,7 +36,7 @@ pub struct UsageKey {
 /// The calls to sum, and their grouping; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct UsageQuery {
-    pub by: UsageBy,
+    pub by: UsageGrouping,
     pub agent: Option<String>,
     pub user: Option<String>,
     pub thread: Option<String>,
@@ -80,7 +80,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    pub fn key(&self) -> UsageKey {
+    pub fn usage_key(&self) -> UsageKey {
         UsageKey {
             day: self.day.clone(),
             agent: self.agent.clone(),
@@ -92,13 +92,13 @@ impl ModelUsage {
     }
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Rows of one key follow each other. By index `model_calls_of_agent` or `model_calls_by_day`. A page is of keys;
     /// each has a row for every model, since prices are those of models.
-    pub async fn usage(&self, wanted: &UsageQuery) -> Result<Vec<ModelUsage>, ReadError> {
-        let key = |text: &Option<String>| text.as_deref().map(Key::from);
+    pub async fn model_usage(&self, wanted: &UsageQuery) -> Result<Vec<ModelUsage>, ReadError> {
+        let key = |text: &Option<String>| text.as_deref().map(SqlKey::from);
         let day = |day: Option<Date>| day.map(|day| day.to_string());
-        let after = |part: fn(&UsageKey) -> &str| wanted.after.as_ref().map(|after| Text::from(part(after)));
+        let after = |part: fn(&UsageKey) -> &str| wanted.after.as_ref().map(|after| SqlText::from(part(after)));
         let usage = query_as!(
             ModelUsage,
             r#"
@@ -156,7 +156,7 @@ impl Snapshot {
             after(|after| &after.user) as _,
             after(|after| &after.thread) as _,
             after(|after| &after.model) as _,
-            rows(wanted.limit),
+            row_limit(wanted.limit),
             wanted.by.module,
             key(&wanted.module) as _,
             after(|after| &after.module) as _,

@@ -4,15 +4,15 @@ use kairo_proto::v1::WaitRow;
 use sqlx::query_as;
 
 use crate::{
-    ReadError, Snapshot,
-    shown::{At, Id},
-    stored::U64,
+    ReadError, ReadSnapshot,
+    output_columns::{At, Id},
+    sql_values::U64,
 };
 
-impl Snapshot {
+impl ReadSnapshot {
     /// Returns a row for each reason for which work waits: how much of it, and the oldest. By indexes `approvals_waiting`,
     /// `offers_open` and `actions_in_flight`.
-    pub async fn waits(&self) -> Result<Vec<WaitRow>, ReadError> {
+    pub async fn list_waits(&self) -> Result<Vec<WaitRow>, ReadError> {
         let waits = query_as!(
             WaitRow,
             r#"

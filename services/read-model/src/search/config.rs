@@ -55,7 +55,7 @@ impl SearchConfig {
     }
 
     /// The name of a generation's index.
-    pub fn index(&self, generation: i64) -> String {
+    pub fn index_name(&self, generation: i64) -> String {
         format!("{}_{generation}", self.index_prefix)
     }
 
@@ -75,7 +75,7 @@ impl SearchConfig {
 impl Validate for SearchConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
-        if self.is_configured() && !is_base(&self.meili_url) {
+        if self.is_configured() && !is_base_url(&self.meili_url) {
             let advice = "write it as http://host:port, without a user, a query or a fragment; the key is meili_key";
             mistakes.push(Mistake::new("meili_url", "expected the URL of a Meilisearch", advice));
         }
@@ -99,7 +99,7 @@ impl Validate for SearchConfig {
 }
 
 /// Returns true if paths can be appended to the URL.
-fn is_base(text: &str) -> bool {
+fn is_base_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| {
         let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
         matches!(url.scheme(), "http" | "https") && url.has_host() && plain && url.fragment().is_none()

@@ -5,60 +5,60 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    Kind,
-    document::Document,
-    meili::{Engine, EngineError},
+    DocumentKind,
+    document::SearchDocument,
+    meili::{EngineError, SearchEngine},
 };
-use crate::{ReadError, Snapshot};
+use crate::{ReadError, ReadSnapshot};
 
 /// Documents that are read at once.
 const PAGE: u32 = 500;
 
 /// The digest of all documents of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Digest {
+pub struct KindDigest {
     pub documents: u64,
     /// The sum of the digests of all documents, in hexadecimal.
     pub digest: String,
 }
 
 /// By the name of their kind; all kinds are there.
-pub type Digests = BTreeMap<&'static str, Digest>;
+pub type KindDigests = BTreeMap<&'static str, KindDigest>;
 
 /// Of the documents that an index holds. It is read page by page, so it is right only while nothing is written.
-pub async fn of_index(engine: &Engine, index: &str) -> Result<Digests, EngineError> {
-    let mut sums = Sums::default();
+pub async fn of_index(engine: &SearchEngine, index: &str) -> Result<KindDigests, EngineError> {
+    let mut sums = DigestSums::default();
     let mut offset = 0;
     loop {
-        let page = engine.page(index, offset, PAGE as usize).await?;
+        let page = engine.list_documents(index, offset, PAGE as usize).await?;
         if page.is_empty() {
-            return Ok(sums.digests());
+            return Ok(sums.into_digests());
         }
         offset += page.len();
-        page.iter().for_each(|document| sums.add(document));
+        page.iter().for_each(|document| sums.add_document(document));
     }
 }
 
 /// Of the documents that follow from the tables.
-pub async fn of_tables(snapshot: &Snapshot) -> Result<Digests, ReadError> {
-    let mut sums = Sums::default();
-    for kind in Kind::ALL {
+pub async fn of_tables(snapshot: &ReadSnapshot) -> Result<KindDigests, ReadError> {
+    let mut sums = DigestSums::default();
+    for kind in DocumentKind::ALL {
         let mut after = 0;
         loop {
-            let page = snapshot.changed(kind, after, PAGE).await?;
+            let page = snapshot.changed_documents(kind, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.sequence;
-            page.iter().for_each(|document| sums.add(document));
+            page.iter().for_each(|document| sums.add_document(document));
         }
     }
-    Ok(sums.digests())
+    Ok(sums.into_digests())
 }
 
 #[derive(Default)]
-struct Sums(BTreeMap<Kind, (u64, [u8; 32])>);
+struct DigestSums(BTreeMap<DocumentKind, (u64, [u8; 32])>);
 
-impl Sums {
-    fn add(&mut self, document: &Document) {
+impl DigestSums {
+    fn add_document(&mut self, document: &SearchDocument) {
         let (documents, sum) = self.0.entry(document.kind).or_default();
         *documents += 1;
         let mut carry = 0;
@@ -69,13 +69,13 @@ impl Sums {
         }
     }
 
-    fn digests(mut self) -> Digests {
-        let digest = |kind: Kind| {
+    fn into_digests(mut self) -> KindDigests {
+        let digest = |kind: DocumentKind| {
             let (documents, sum) = self.0.remove(&kind).unwrap_or_default();
             let digest = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-            (kind.name(), Digest { documents, digest })
+            (kind.name(), KindDigest { documents, digest })
         };
-        Kind::ALL.into_iter().map(digest).collect()
+        DocumentKind::ALL.into_iter().map(digest).collect()
     }
 }
 
@@ -83,10 +83,10 @@ impl Sums {
 mod tests {
     use super::*;
 
-    fn document(id: &str, text: &str) -> Document {
-        Document {
-            uid: Document::key(Kind::Thread, "bob", id),
-            kind: Kind::Thread,
+    fn document(id: &str, text: &str) -> SearchDocument {
+        SearchDocument {
+            uid: SearchDocument::uid_of(DocumentKind::Thread, "bob", id),
+            kind: DocumentKind::Thread,
             id: id.into(),
             agent: "bob".into(),
             user: None,
@@ -102,10 +102,10 @@ mod tests {
         }
     }
 
-    fn digests(documents: &[Document]) -> Digests {
-        let mut sums = Sums::default();
-        documents.iter().for_each(|document| sums.add(document));
-        sums.digests()
+    fn digests(documents: &[SearchDocument]) -> KindDigests {
+        let mut sums = DigestSums::default();
+        documents.iter().for_each(|document| sums.add_document(document));
+        sums.into_digests()
     }
 
     #[test]

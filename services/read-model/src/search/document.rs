@@ -19,7 +19,7 @@ pub const FILTERED: [&str; 7] = ["kind", "agent", "user", "type", "status", "day
 /// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DocumentKind {
     Thread,
     Task,
     Memory,
@@ -27,7 +27,7 @@ pub enum Kind {
     State,
 }
 
-impl Kind {
+impl DocumentKind {
     pub const ALL: [Self; 5] = [Self::Thread, Self::Task, Self::Memory, Self::Message, Self::State];
 
     pub fn name(self) -> &'static str {
@@ -48,10 +48,10 @@ impl Kind {
 
 /// A document. Nothing in it is sealed: of a secret it has no more than its name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Document {
+pub struct SearchDocument {
     /// Follows from the kind, the agent and the id.
     pub uid: String,
-    pub kind: Kind,
+    pub kind: DocumentKind,
     pub id: String,
     pub agent: String,
     /// None for everybody's, and nobody's.
@@ -72,14 +72,14 @@ pub struct Document {
     pub thread: Option<String>,
 }
 
-impl Document {
-    pub fn key(kind: Kind, agent: &str, id: &str) -> String {
+impl SearchDocument {
+    pub fn uid_of(kind: DocumentKind, agent: &str, id: &str) -> String {
         let name = format!("{}/{agent}/{id}", kind.name());
         Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).simple().to_string()
     }
 
     /// The bytes that it takes on its way, about.
-    pub fn bytes(&self) -> usize {
+    pub fn encoded_len(&self) -> usize {
         serde_json::to_vec(self).map_or(usize::MAX, |json| json.len())
     }
 
@@ -91,17 +91,17 @@ impl Document {
 }
 
 /// The words of the steps that a task runs: their names and what they are given.
-pub fn steps(action: &Value) -> String {
+pub fn step_words(action: &Value) -> String {
     let mut words = Vec::new();
-    collect(action, &mut words);
+    collect_texts(action, &mut words);
     words.join(" ").chars().take(LETTERS).collect()
 }
 
-fn collect<'a>(value: &'a Value, words: &mut Vec<&'a str>) {
+fn collect_texts<'a>(value: &'a Value, words: &mut Vec<&'a str>) {
     match value {
         Value::String(text) => words.push(text),
-        Value::Array(values) => values.iter().for_each(|value| collect(value, words)),
-        Value::Object(fields) => fields.values().for_each(|value| collect(value, words)),
+        Value::Array(values) => values.iter().for_each(|value| collect_texts(value, words)),
+        Value::Object(fields) => fields.values().for_each(|value| collect_texts(value, words)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -114,18 +114,20 @@ mod tests {
 
     #[test]
     fn a_key_is_the_documents_own_and_fits_the_engine() {
-        let key = Document::key(Kind::Thread, "bob", "t");
-        assert_eq!(key, Document::key(Kind::Thread, "bob", "t"));
+        let key = SearchDocument::uid_of(DocumentKind::Thread, "bob", "t");
+        assert_eq!(key, SearchDocument::uid_of(DocumentKind::Thread, "bob", "t"));
         assert!(key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        for other in [(Kind::Task, "bob", "t"), (Kind::Thread, "eve", "t"), (Kind::Thread, "bob", "u")] {
-            assert_ne!(key, Document::key(other.0, other.1, other.2));
+        for other in
+            [(DocumentKind::Task, "bob", "t"), (DocumentKind::Thread, "eve", "t"), (DocumentKind::Thread, "bob", "u")]
+        {
+            assert_ne!(key, SearchDocument::uid_of(other.0, other.1, other.2));
         }
     }
 
     #[test]
     fn steps_are_found_by_what_they_say() {
         let action = json!([{ "event": "email.send", "params": { "to": ["ann"], "count": 3, "body": "Launch!" } }]);
-        let text = steps(&action);
+        let text = step_words(&action);
         assert!(["email.send", "ann", "Launch!"].iter().all(|word| text.contains(word)), "{text}");
         assert!(!text.contains("params"), "{text}");
     }

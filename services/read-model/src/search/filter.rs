@@ -1,11 +1,11 @@
 //! A search's conditions in the words of Meilisearch.
 
-use super::{Kind, SearchQuery, rows::DELETED};
+use super::{DocumentKind, SearchQuery, rows::DELETED};
 
 /// All that must hold; empty for nothing.
-pub fn filter(query: &SearchQuery) -> String {
+pub fn engine_filter(query: &SearchQuery) -> String {
     let mut all = Vec::new();
-    if query.kinds.is_empty() || query.kinds.contains(&Kind::State) {
+    if query.kinds.is_empty() || query.kinds.contains(&DocumentKind::State) {
         all.push(format!("status != {DELETED}"));
     }
     if !query.kinds.is_empty() {
@@ -14,19 +14,19 @@ pub fn filter(query: &SearchQuery) -> String {
     }
     let fields = [("agent", &query.agent), ("type", &query.kind_of), ("status", &query.status)];
     for (field, value) in fields {
-        all.extend(value.as_ref().map(|value| format!("{field} = {}", quoted(value))));
+        all.extend(value.as_ref().map(|value| format!("{field} = {}", quote_value(value))));
     }
     if let Some(user) = &query.user {
         // What is written for all is a memory or inner state; a thread of nobody is not everybody's.
-        let for_all = format!("kind IN [{}, {}]", Kind::Memory.name(), Kind::State.name());
-        all.push(format!("(user = {} OR (user IS NULL AND {for_all}))", quoted(user)));
+        let for_all = format!("kind IN [{}, {}]", DocumentKind::Memory.name(), DocumentKind::State.name());
+        all.push(format!("(user = {} OR (user IS NULL AND {for_all}))", quote_value(user)));
     }
-    all.extend(query.from.map(|day| format!("day >= {}", super::number(day))));
-    all.extend(query.to.map(|day| format!("day <= {}", super::number(day))));
+    all.extend(query.from.map(|day| format!("day >= {}", super::day_number(day))));
+    all.extend(query.to.map(|day| format!("day <= {}", super::day_number(day))));
     all.join(" AND ")
 }
 
-fn quoted(text: &str) -> String {
+fn quote_value(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -38,16 +38,16 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_for_is_in_it() {
-        assert_eq!(filter(&SearchQuery::default()), "status != deleted");
+        assert_eq!(engine_filter(&SearchQuery::default()), "status != deleted");
         let query = SearchQuery {
-            kinds: vec![Kind::Thread, Kind::Memory],
+            kinds: vec![DocumentKind::Thread, DocumentKind::Memory],
             agent: Some("bob".into()),
             user: Some("ann".into()),
             from: Some(date(2026, 11, 9)),
             ..Default::default()
         };
         assert_eq!(
-            filter(&query),
+            engine_filter(&query),
             "kind IN [thread, memory] AND agent = \"bob\" AND (user = \"ann\" OR \
              (user IS NULL AND kind IN [memory, state])) \
              AND day >= 20261109"
@@ -57,6 +57,6 @@ mod tests {
     #[test]
     fn a_value_ends_where_it_ends() {
         let query = SearchQuery { kind_of: Some(r#"x" OR kind = "task\"#.into()), ..Default::default() };
-        assert_eq!(filter(&query), r#"status != deleted AND type = "x\" OR kind = \"task\\""#);
+        assert_eq!(engine_filter(&query), r#"status != deleted AND type = "x\" OR kind = \"task\\""#);
     }
 }

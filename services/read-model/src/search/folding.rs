@@ -8,7 +8,7 @@ use std::ops::Range;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// A text as it is compared, and where its letters come from.
-pub struct Folded {
+pub struct FoldedText {
     pub text: String,
     /// For each letter of `text`, in order: where it begins there, and which bytes of the text it was made of.
     letters: Vec<(usize, Range<usize>)>,
@@ -16,27 +16,27 @@ pub struct Folded {
 
 /// A text as it is compared. Case, width, accents of Latin and Greek letters, points of Hebrew and Arabic ones, tone marks of Thai ones
 /// and invisible letters make no difference; letters of compatibility are those that they stand for.
-pub fn folded(text: &str) -> String {
+pub fn fold_text(text: &str) -> String {
     let mut on_letter = false;
     text.nfkd()
         .filter(|letter| !is_dropped(*letter))
         .filter(|letter| !is_accent(*letter, &mut on_letter))
         .flat_map(char::to_lowercase)
-        .flat_map(spelt)
+        .flat_map(unify_spelling)
         .nfc()
         .collect()
 }
 
 /// Folds a text and keeps the place of each letter. Marks stand with the letter before them.
-pub fn placed(text: &str) -> Folded {
-    let mut folding = Folded { text: String::new(), letters: Vec::new() };
+pub fn fold_with_offsets(text: &str) -> FoldedText {
+    let mut folding = FoldedText { text: String::new(), letters: Vec::new() };
     let mut places = text.char_indices().peekable();
     while let Some((begin, letter)) = places.next() {
         let mut end = begin + letter.len_utf8();
         while let Some((at, mark)) = places.next_if(|(_, next)| is_joined(*next)) {
             end = at + mark.len_utf8();
         }
-        for letter in folded(text.get(begin..end).unwrap_or_default()).chars() {
+        for letter in fold_text(text.get(begin..end).unwrap_or_default()).chars() {
             folding.letters.push((folding.text.len(), begin..end));
             folding.text.push(letter);
         }
@@ -44,9 +44,9 @@ pub fn placed(text: &str) -> Folded {
     folding
 }
 
-impl Folded {
+impl FoldedText {
     /// The bytes of the text that a part of the folded one was made of; none for an empty part.
-    pub fn origin(&self, part: Range<usize>) -> Option<Range<usize>> {
+    pub fn source_range(&self, part: Range<usize>) -> Option<Range<usize>> {
         let mut letters = self.letters.iter().filter(|(at, _)| part.contains(at)).map(|(_, origin)| origin);
         let first = letters.next()?;
         Some(first.start..letters.next_back().unwrap_or(first).end)
@@ -54,7 +54,7 @@ impl Folded {
 }
 
 /// Returns true if a letter belongs to a word: marks and invisible letters do, too.
-pub fn is_of_word(letter: char) -> bool {
+pub fn is_word_letter(letter: char) -> bool {
     letter.is_alphanumeric() || is_joined(letter)
 }
 
@@ -89,7 +89,7 @@ fn is_accent(letter: char, on_letter: &mut bool) -> bool {
 }
 
 /// Letters that are written in several ways.
-fn spelt(letter: char) -> impl Iterator<Item = char> {
+fn unify_spelling(letter: char) -> impl Iterator<Item = char> {
     let [first, second] = match letter {
         'ς' => ['σ', '\0'],
         'ı' => ['i', '\0'],
@@ -126,11 +126,11 @@ mod tests {
             ("İstanbul", "istanbul"),
             ("и\u{306}од", "йод"),
         ] {
-            assert_eq!(folded(one), folded(other));
+            assert_eq!(fold_text(one), fold_text(other));
         }
         for (one, other) in [("йод", "иод"), ("ガス", "カス"), ("für", "fuer"), ("हिन्दी", "हनद"), ("7", "٧")]
         {
-            assert_ne!(folded(one), folded(other));
+            assert_ne!(fold_text(one), fold_text(other));
         }
     }
 
@@ -138,19 +138,19 @@ mod tests {
     fn folding_again_changes_nothing() {
         for text in ["Jo\u{308}rg ﬁ Œ İ ½ ㎏ ｶﾞ ᄒ\u{1161}\u{11ab} مُنَى ง่าย и\u{306} हिन्दी", "\u{308}a\u{ad}\u{308}"]
         {
-            assert_eq!(folded(&folded(text)), folded(text));
-            assert_eq!(placed(text).text, folded(text));
+            assert_eq!(fold_text(&fold_text(text)), fold_text(text));
+            assert_eq!(fold_with_offsets(text).text, fold_text(text));
         }
     }
 
     #[test]
     fn a_part_knows_what_it_was_made_of() {
         let text = "Jo\u{308}rg ㎏";
-        let placed = placed(text);
+        let placed = fold_with_offsets(text);
         assert_eq!(placed.text, "jorg kg");
-        assert_eq!(placed.origin(1..2).map(|origin| &text[origin]), Some("o\u{308}"));
-        assert_eq!(placed.origin(5..6).map(|origin| &text[origin]), Some("㎏"));
-        assert_eq!(placed.origin(0..4).map(|origin| &text[origin]), Some("Jo\u{308}rg"));
-        assert_eq!(placed.origin(2..2), None);
+        assert_eq!(placed.source_range(1..2).map(|origin| &text[origin]), Some("o\u{308}"));
+        assert_eq!(placed.source_range(5..6).map(|origin| &text[origin]), Some("㎏"));
+        assert_eq!(placed.source_range(0..4).map(|origin| &text[origin]), Some("Jo\u{308}rg"));
+        assert_eq!(placed.source_range(2..2), None);
     }
 }

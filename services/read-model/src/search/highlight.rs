@@ -1,8 +1,8 @@
 //! The snippet shown of a text that was found: the part with the words, marked, as HTML.
 
 use super::{
-    folding::placed,
-    words::{Word, tokens},
+    folding::fold_with_offsets,
+    words::{SearchWord, tokens},
 };
 
 /// Letters shown of a text at most, and of those before the first word that was found.
@@ -13,34 +13,34 @@ const END: &str = "</mark>";
 
 /// The part of a text with the first of the words, or its beginning. Words stand in `<mark>`, `&`, `<` and `>` are
 /// escaped, line breaks are spaces.
-pub fn snippet(text: &str, words: &[Word]) -> String {
-    let marks = marks(text, words);
+pub fn snippet(text: &str, words: &[SearchWord]) -> String {
+    let marks = mark_ranges(text, words);
     let first = marks.first().map_or(0, |(begin, _)| *begin);
-    let (begin, end) = window(text, first);
+    let (begin, end) = snippet_window(text, first);
     let mut shown = String::from(if begin > 0 { "…" } else { "" });
     let mut at = begin;
     for (from, to) in marks.into_iter().filter(|(from, to)| *from >= begin && *to <= end) {
-        escape(text.get(at..from).unwrap_or_default(), &mut shown);
+        escape_into(text.get(at..from).unwrap_or_default(), &mut shown);
         shown.push_str(BEGIN);
-        escape(text.get(from..to).unwrap_or_default(), &mut shown);
+        escape_into(text.get(from..to).unwrap_or_default(), &mut shown);
         shown.push_str(END);
         at = to;
     }
-    escape(text.get(at..end).unwrap_or_default(), &mut shown);
+    escape_into(text.get(at..end).unwrap_or_default(), &mut shown);
     shown.push_str(if end < text.len() { "…" } else { "" });
     shown
 }
 
 /// Returns the ranges of the words, in order and without overlap.
-fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
+fn mark_ranges(text: &str, words: &[SearchWord]) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     for (begin, token) in tokens(text) {
-        if words.iter().any(|word| word.fits(token)) {
+        if words.iter().any(|word| word.matches_token(token)) {
             marks.push((begin, begin + token.len()));
             continue;
         }
         let mut at = 0;
-        for (from, to) in parts(token, words) {
+        for (from, to) in unspaced_ranges(token, words) {
             if from >= at {
                 marks.push((begin + from, begin + to));
                 at = to;
@@ -51,15 +51,15 @@ fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
 }
 
 /// Returns the ranges of words of scripts without spaces in a longer run, in order.
-fn parts(token: &str, words: &[Word]) -> Vec<(usize, usize)> {
-    let unspaced: Vec<&Word> = words.iter().filter(|word| word.is_unspaced()).collect();
+fn unspaced_ranges(token: &str, words: &[SearchWord]) -> Vec<(usize, usize)> {
+    let unspaced: Vec<&SearchWord> = words.iter().filter(|word| word.is_unspaced()).collect();
     if unspaced.is_empty() {
         return Vec::new();
     }
-    let token = placed(token);
+    let token = fold_with_offsets(token);
     let found = unspaced.iter().flat_map(|word| token.text.match_indices(word.text.as_str()));
     let mut parts: Vec<(usize, usize)> = found
-        .filter_map(|(from, part)| token.origin(from..from + part.len()))
+        .filter_map(|(from, part)| token.source_range(from..from + part.len()))
         .map(|origin| (origin.start, origin.end))
         .collect();
     parts.sort_unstable();
@@ -67,7 +67,7 @@ fn parts(token: &str, words: &[Word]) -> Vec<(usize, usize)> {
 }
 
 /// The part around a place: whole letters, and whole words where they are not too long.
-fn window(text: &str, place: usize) -> (usize, usize) {
+fn snippet_window(text: &str, place: usize) -> (usize, usize) {
     let back = |letters| text.get(..place).unwrap_or_default().char_indices().rev().take(letters).last();
     let mut begin = if place <= BEFORE { 0 } else { back(BEFORE).map_or(place, |(at, _)| at) };
     if begin > 0 {
@@ -79,7 +79,7 @@ fn window(text: &str, place: usize) -> (usize, usize) {
     (begin, end)
 }
 
-fn escape(text: &str, into: &mut String) {
+fn escape_into(text: &str, into: &mut String) {
     for letter in text.chars() {
         match letter {
             '&' => into.push_str("&amp;"),
@@ -93,10 +93,10 @@ fn escape(text: &str, into: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::words::words, *};
+    use super::{super::words::parse_words, *};
 
     fn shown(text: &str, query: &str) -> String {
-        snippet(text, &words(query))
+        snippet(text, &parse_words(query))
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         assert!(shown.starts_with("…") && shown.ends_with("…") && shown.contains("<mark>budget</mark>"), "{shown}");
         assert!(shown.chars().count() <= LETTERS + BEGIN.len() + END.len() + 2, "{shown}");
         let unbroken = "预".repeat(5_000);
-        assert!(snippet(&unbroken, &words("budget")).chars().count() <= LETTERS + 1);
-        assert!(snippet(&format!("{unbroken}会议"), &words("会议")).ends_with("<mark>会议</mark>"));
+        assert!(snippet(&unbroken, &parse_words("budget")).chars().count() <= LETTERS + 1);
+        assert!(snippet(&format!("{unbroken}会议"), &parse_words("会议")).ends_with("<mark>会议</mark>"));
     }
 }

@@ -14,12 +14,12 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// Sends what the client asks for.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct MeiliHttpClient {
     client: Client,
     key: Secret,
 }
 
-impl Http {
+impl MeiliHttpClient {
     /// # Errors
     /// When no HTTP client can be made on this machine.
     pub fn new(key: Secret, timeout: Duration) -> reqwest::Result<Self> {
@@ -29,7 +29,7 @@ impl Http {
         Ok(Self { client, key })
     }
 
-    fn prepared<Q, B>(&self, url: &str, method: &Method<Q, B>) -> RequestBuilder {
+    fn prepare_request<Q, B>(&self, url: &str, method: &Method<Q, B>) -> RequestBuilder {
         let request = match method {
             Method::Get { .. } => self.client.get(url),
             Method::Post { .. } => self.client.post(url),
@@ -45,7 +45,7 @@ impl Http {
 }
 
 #[async_trait]
-impl HttpClient for Http {
+impl HttpClient for MeiliHttpClient {
     async fn stream_request<Query, Body, Output>(
         &self,
         url: &str,
@@ -59,15 +59,15 @@ impl HttpClient for Http {
         Output: DeserializeOwned + 'static,
     {
         let url = with_query(url, method.query())?;
-        let mut request = self.prepared(&url, &method);
+        let mut request = self.prepare_request(&url, &method);
         if let Some(body) = method.into_body() {
             let mut bytes = Vec::new();
-            std::pin::pin!(body).read_to_end(&mut bytes).await.map_err(other)?;
+            std::pin::pin!(body).read_to_end(&mut bytes).await.map_err(to_sdk_error)?;
             request = request.header(header::CONTENT_TYPE, content_type).body(bytes);
         }
-        let response = request.send().await.map_err(|error| other(error.without_url()))?;
+        let response = request.send().await.map_err(|error| to_sdk_error(error.without_url()))?;
         let status = response.status().as_u16();
-        let body = response.text().await.map_err(|error| other(error.without_url()))?;
+        let body = response.text().await.map_err(|error| to_sdk_error(error.without_url()))?;
         let body = if body.is_empty() { "null" } else { &body };
         parse_response(status, expected_status_code, body, url)
     }
@@ -88,6 +88,6 @@ fn with_query(url: &str, query: &impl Serialize) -> Result<String, Error> {
     Ok(format!("{url}?{}", pairs.finish()))
 }
 
-fn other(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+fn to_sdk_error(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Other(Box::new(error))
 }

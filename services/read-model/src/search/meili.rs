@@ -24,12 +24,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     MAX_HITS, SearchConfig, SearchQuery,
-    document::{Document, FILTERED, KEY, Kind, SEARCHED},
-    facets,
-    filter::filter,
+    document::{DocumentKind, FILTERED, KEY, SEARCHED, SearchDocument},
+    filter::engine_filter,
     highlight::snippet,
-    http::Http,
-    words::words,
+    http::MeiliHttpClient,
+    to_search_facets,
+    words::parse_words,
 };
 /// The interval between polls of a task: the first one, and the longest one.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
@@ -74,17 +74,17 @@ impl From<Error> for EngineError {
 
 /// A Meilisearch. Clones share their connections.
 #[derive(Clone, Debug)]
-pub struct Engine {
+pub struct SearchEngine {
     /// For questions, and for changes.
-    asking: Client<Http>,
-    changing: Client<Http>,
+    asking: Client<MeiliHttpClient>,
+    changing: Client<MeiliHttpClient>,
     task_timeout: Duration,
 }
 
 /// The fields that come with a hit.
 #[derive(Debug, Deserialize)]
-struct Found {
-    kind: Kind,
+struct EngineHit {
+    kind: DocumentKind,
     id: String,
     agent: String,
     user: Option<String>,
@@ -99,7 +99,7 @@ struct Found {
 const RETRIEVED: [&str; 9] = ["kind", "id", "agent", "user", "title", "type", "status", "updated", "thread"];
 const FACETS: [&str; 4] = ["kind", "agent", "type", "status"];
 
-impl Engine {
+impl SearchEngine {
     /// Builds the engine without asking it anything yet; `None` if none is configured.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Engine {
             return Ok(None);
         }
         let client = |limit| {
-            let http = Http::new(config.meili_key.clone(), limit);
+            let http = MeiliHttpClient::new(config.meili_key.clone(), limit);
             let http = http.map_err(|error| EngineError::Unavailable(error.to_string()))?;
             Ok::<_, EngineError>(Client::new_with_client(config.meili_url.trim_end_matches('/'), None::<String>, http))
         };
@@ -120,7 +120,7 @@ impl Engine {
     /// Answers from an index, which does not know its position.
     pub async fn search(&self, index: &str, query: &SearchQuery) -> Result<SearchResponse, EngineError> {
         let index = self.asking.index(index);
-        let (words, filter) = (words(&query.words), filter(query));
+        let (words, filter) = (parse_words(&query.words), engine_filter(query));
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
         let crop = [("text", Some(CROPPED))];
         let mut search = meilisearch_sdk::search::SearchQuery::new(&index);
@@ -136,21 +136,21 @@ impl Engine {
         if query.facets {
             search.with_facets(Selectors::Some(&FACETS));
         }
-        let found: SearchResults<Found> = index.execute_query(&search).await?;
+        let found: SearchResults<EngineHit> = index.execute_query(&search).await?;
         let counts =
             found.facet_distribution.unwrap_or_default().into_iter().map(|(facet, counts)| {
                 (facet, counts.into_iter().map(|(value, count)| (value, count as u64)).collect())
             });
         Ok(SearchResponse {
             total: found.total_hits.unwrap_or(found.hits.len()) as u64,
-            facets: query.facets.then(|| facets(counts.collect())),
+            facets: query.facets.then(|| to_search_facets(counts.collect())),
             hits: found
                 .hits
                 .into_iter()
                 .map(|hit| {
                     let text = hit.formatted_result.as_ref().and_then(|formatted| formatted.get("text")?.as_str());
                     let score = hit.ranking_score.filter(|_| !words.is_empty()).unwrap_or(0.0);
-                    shown(hit.result, snippet(text.unwrap_or_default(), &words), score)
+                    to_hit_row(hit.result, snippet(text.unwrap_or_default(), &words), score)
                 })
                 .collect(),
             backend: SearchBackend::Meilisearch.text(),
@@ -159,9 +159,9 @@ impl Engine {
     }
 
     /// Makes an index as a document needs it, without documents. What had its name is gone then.
-    pub async fn make(&self, index: &str) -> Result<(), EngineError> {
-        self.remove(index).await?;
-        self.follow(self.changing.create_index(index, Some(KEY)).await?).await?;
+    pub async fn create_index(&self, index: &str) -> Result<(), EngineError> {
+        self.delete_index(index).await?;
+        self.await_task(self.changing.create_index(index, Some(KEY)).await?).await?;
         let typos = TypoToleranceSettings {
             enabled: Some(true),
             min_word_size_for_typos: Some(MinWordSizeForTypos { one_typo: Some(5), two_typos: Some(9) }),
@@ -177,11 +177,11 @@ impl Engine {
             .with_ranking_rules(["words", "typo", "proximity", "attribute", "sort", "exactness", "updated:desc"])
             .with_faceting(FacetingSettings { max_values_per_facet: MOST_VALUES, sort_facet_values_by: None })
             .with_pagination(PaginationSetting { max_total_hits: MOST_HITS });
-        self.follow(self.changing.index(index).set_settings(&settings).await?).await
+        self.await_task(self.changing.index(index).set_settings(&settings).await?).await
     }
 
-    /// Returns true if the index exists, made by [`Engine::make`].
-    pub async fn has(&self, index: &str) -> Result<bool, EngineError> {
+    /// Returns true if the index exists, made by [`SearchEngine::create_index`].
+    pub async fn has_index(&self, index: &str) -> Result<bool, EngineError> {
         match self.changing.get_raw_index(index).await.map_err(EngineError::from) {
             Ok(found) => Ok(found.get("primaryKey").and_then(|key| key.as_str()) == Some(KEY)),
             Err(EngineError::Gone) => Ok(false),
@@ -190,8 +190,8 @@ impl Engine {
     }
 
     /// Removes an index, if it is there.
-    pub async fn remove(&self, index: &str) -> Result<(), EngineError> {
-        let removed = async { self.follow(self.changing.delete_index(index).await?).await };
+    pub async fn delete_index(&self, index: &str) -> Result<(), EngineError> {
+        let removed = async { self.await_task(self.changing.delete_index(index).await?).await };
         match removed.await {
             Err(EngineError::Gone) => Ok(()),
             other => other,
@@ -199,21 +199,26 @@ impl Engine {
     }
 
     /// Has documents taken in; those of the same key are replaced.
-    pub async fn put(&self, index: &str, documents: &[Document]) -> Result<(), EngineError> {
+    pub async fn put_documents(&self, index: &str, documents: &[SearchDocument]) -> Result<(), EngineError> {
         // Without naming the key, so that an index that was lost is not made again without its settings.
-        self.follow(self.changing.index(index).add_or_replace(documents, None).await?).await
+        self.await_task(self.changing.index(index).add_or_replace(documents, None).await?).await
     }
 
     /// A part of the documents of an index, in the order of their keys.
-    pub async fn page(&self, index: &str, offset: usize, limit: usize) -> Result<Vec<Document>, EngineError> {
+    pub async fn list_documents(
+        &self,
+        index: &str,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<SearchDocument>, EngineError> {
         let index = self.changing.index(index);
         let mut query = DocumentsQuery::new(&index);
         query.with_offset(offset).with_limit(limit);
-        Ok(query.execute::<Document>().await?.results)
+        Ok(query.execute::<SearchDocument>().await?.results)
     }
 
     /// Waits until a task has succeeded.
-    async fn follow(&self, task: TaskInfo) -> Result<(), EngineError> {
+    async fn await_task(&self, task: TaskInfo) -> Result<(), EngineError> {
         let ended = async {
             let mut pause = FIRST_LOOK;
             loop {
@@ -231,8 +236,8 @@ impl Engine {
     }
 }
 
-fn shown(found: Found, snippet: String, score: f64) -> HitRow {
-    let Found { kind, id, agent, user, title, kind_of: r#type, status, updated, thread: thread_id } = found;
+fn to_hit_row(found: EngineHit, snippet: String, score: f64) -> HitRow {
+    let EngineHit { kind, id, agent, user, title, kind_of: r#type, status, updated, thread: thread_id } = found;
     let kind = kind.name().to_owned();
     let updated_at = Some(time::message(jiff::Timestamp::from_microsecond(updated).unwrap_or_default()));
     HitRow { kind, id, agent, user, title, snippet, r#type, status, updated_at, score, thread_id }

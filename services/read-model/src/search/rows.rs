@@ -3,12 +3,12 @@
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, FromRow, query_as, query_scalar, types::Json};
 
-use super::document::{Document, Kind, steps};
-use crate::{READ_MODEL, ReadError, Snapshot, stored::Time};
+use super::document::{DocumentKind, SearchDocument, step_words};
+use crate::{READ_MODEL, ReadError, ReadSnapshot, sql_values::Time};
 
 /// A row of any of the tables, in the shape that they share.
 #[derive(Debug, FromRow)]
-pub struct Row {
+pub struct SearchRow {
     kind: String,
     id: String,
     agent: String,
@@ -117,20 +117,22 @@ const STATE_AND_DELETED: &str = state!("");
 /// The status of documents that stand for nothing any more.
 pub(super) const DELETED: &str = "deleted";
 
-impl Row {
-    pub fn document(self) -> Option<Document> {
-        let kind = Kind::parse(&self.kind)?;
-        let steps = self.action.as_ref().map(steps).unwrap_or_default();
+impl SearchRow {
+    pub fn into_document(self) -> Option<SearchDocument> {
+        let kind = DocumentKind::parse(&self.kind)?;
+        let steps = self.action.as_ref().map(step_words).unwrap_or_default();
         let text = if steps.is_empty() { self.text } else { format!("{} {steps}", self.text).trim().to_owned() };
         // Several users may have the same key.
         let uid = match kind {
-            Kind::State => {
+            DocumentKind::State => {
                 let id = format!("{}/{}", self.user_id.as_deref().unwrap_or_default(), self.id);
-                Document::key(kind, &self.agent, &id)
+                SearchDocument::uid_of(kind, &self.agent, &id)
             }
-            Kind::Thread | Kind::Task | Kind::Memory | Kind::Message => Document::key(kind, &self.agent, &self.id),
+            DocumentKind::Thread | DocumentKind::Task | DocumentKind::Memory | DocumentKind::Message => {
+                SearchDocument::uid_of(kind, &self.agent, &self.id)
+            }
         };
-        Some(Document {
+        Some(SearchDocument {
             uid,
             kind,
             id: self.id,
@@ -149,25 +151,25 @@ impl Row {
     }
 }
 
-fn sources(kind: Kind) -> &'static [&'static str] {
+fn source_queries(kind: DocumentKind) -> &'static [&'static str] {
     match kind {
-        Kind::Thread => &[THREADS, UNTITLED],
-        Kind::Task => &[TASKS],
-        Kind::Memory => &[MEMORIES],
-        Kind::Message => &[MESSAGES],
-        Kind::State => &[STATE],
+        DocumentKind::Thread => &[THREADS, UNTITLED],
+        DocumentKind::Task => &[TASKS],
+        DocumentKind::Memory => &[MEMORIES],
+        DocumentKind::Message => &[MESSAGES],
+        DocumentKind::State => &[STATE],
     }
 }
 
 /// The rows of these kinds, for `FROM`.
-pub(super) fn union(kinds: &[Kind]) -> String {
-    let all: Vec<&str> = kinds.iter().flat_map(|kind| sources(*kind)).copied().collect();
+pub(super) fn union_of_kinds(kinds: &[DocumentKind]) -> String {
+    let all: Vec<&str> = kinds.iter().flat_map(|kind| source_queries(*kind)).copied().collect();
     format!("({}) AS rows", all.join(" UNION ALL "))
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The generation of the tables that it is of.
-    pub async fn generation(&self) -> Result<i64, ReadError> {
+    pub async fn generation_number(&self) -> Result<i64, ReadError> {
         let live = "SELECT generation FROM generations WHERE projection = $1 AND version = $2 AND state = 'live'";
         let live = query_scalar(live).bind(READ_MODEL.name).bind(READ_MODEL.version);
         Ok(live.fetch_one(&mut **self.connection().await).await?)
@@ -176,14 +178,21 @@ impl Snapshot {
     /// Returns the documents changed by messages after this one, in the order of those, by index `threads_by_change`,
     /// `tasks_by_change`, `memories_by_sequence`, `messages_by_change` or `inner_state_by_sequence`: `limit` of them,
     /// and more only if several were changed at once.
-    pub async fn changed(&self, kind: Kind, after: i64, limit: u32) -> Result<Vec<Document>, ReadError> {
+    pub async fn changed_documents(
+        &self,
+        kind: DocumentKind,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<SearchDocument>, ReadError> {
         let rows = match kind {
-            Kind::State => format!("({STATE_AND_DELETED}) AS rows"),
-            Kind::Thread | Kind::Task | Kind::Memory | Kind::Message => union(&[kind]),
+            DocumentKind::State => format!("({STATE_AND_DELETED}) AS rows"),
+            DocumentKind::Thread | DocumentKind::Task | DocumentKind::Memory | DocumentKind::Message => {
+                union_of_kinds(&[kind])
+            }
         };
         let sql = format!("SELECT * FROM {rows} WHERE sequence > $1 ORDER BY sequence FETCH FIRST ($2) ROWS WITH TIES");
-        let rows = query_as::<_, Row>(AssertSqlSafe(sql)).bind(after).bind(i64::from(limit));
+        let rows = query_as::<_, SearchRow>(AssertSqlSafe(sql)).bind(after).bind(i64::from(limit));
         let rows = rows.fetch_all(&mut **self.connection().await).await?;
-        Ok(rows.into_iter().filter_map(Row::document).collect())
+        Ok(rows.into_iter().filter_map(SearchRow::into_document).collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::folding::{folded, is_of_word};
+use super::folding::{fold_text, is_word_letter};
 
 /// Words of a search that are looked for, and the letters of one. The search engine looks for no more than ten.
 const WORDS: usize = 10;
@@ -13,21 +13,21 @@ const TWO_TYPOS: usize = 9;
 
 /// A word that is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
-    /// The word as it is compared ([`folded`]).
+pub struct SearchWord {
+    /// The word as it is compared ([`fold_text`]).
     pub text: String,
     /// True if more letters may follow: only for the last word, which the user may still be typing.
     pub begins: bool,
 }
 
 /// The words of a search, each once.
-pub fn words(query: &str) -> Vec<Word> {
+pub fn parse_words(query: &str) -> Vec<SearchWord> {
     let mut seen = BTreeSet::new();
-    let mut words: Vec<Word> = tokens(&folded(query))
+    let mut words: Vec<SearchWord> = tokens(&fold_text(query))
         .map(|(_, word)| word.chars().take(LETTERS).collect::<String>())
         .filter(|word| seen.insert(word.clone()))
         .take(WORDS)
-        .map(|text| Word { text, begins: false })
+        .map(|text| SearchWord { text, begins: false })
         .collect();
     if let Some(last) = words.last_mut() {
         last.begins = true;
@@ -37,24 +37,24 @@ pub fn words(query: &str) -> Vec<Word> {
 
 /// The runs of letters, with their marks, and digits of a text, and where they begin.
 pub fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.split(|letter| !is_of_word(letter))
+    text.split(|letter| !is_word_letter(letter))
         .filter(|token| token.contains(char::is_alphanumeric))
         .map(|token| (token.as_ptr() as usize - text.as_ptr() as usize, token))
 }
 
 /// The traces of a word: a text with a misspelling of the word has at least one of them.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Traces {
+pub struct WordTraces {
     /// Beginnings of words.
     pub beginnings: BTreeSet<String>,
     /// Parts of words, of three letters at least, so that an index of trigrams finds them.
     pub parts: BTreeSet<String>,
 }
 
-impl Word {
+impl SearchWord {
     /// Returns the number of letters that may be wrong; the first one counts twice, as it does for Meilisearch. In
     /// scripts without spaces, none.
-    pub fn errors(&self) -> usize {
+    pub fn max_typos(&self) -> usize {
         match self.text.chars().count() {
             _ if self.is_unspaced() => 0,
             TWO_TYPOS.. => 2,
@@ -69,28 +69,28 @@ impl Word {
     }
 
     /// Returns true if a run of letters and digits is this word, begins with it, or is a misspelling of it.
-    pub fn fits(&self, token: &str) -> bool {
-        let token: Vec<char> = folded(token).chars().take(2 * LETTERS).collect();
+    pub fn matches_token(&self, token: &str) -> bool {
+        let token: Vec<char> = fold_text(token).chars().take(2 * LETTERS).collect();
         let word: Vec<char> = self.text.chars().collect();
         if token == word || self.begins && token.starts_with(&word) {
             return true;
         }
-        let most = self.errors().saturating_sub(usize::from(token.first() != word.first()));
+        let most = self.max_typos().saturating_sub(usize::from(token.first() != word.first()));
         if most == 0 {
             return false;
         }
         let beginnings = (word.len() - most..=word.len() + most).filter_map(|length| token.get(..length));
-        distance(&word, &token) <= most
-            || self.begins && beginnings.into_iter().any(|token| distance(&word, token) <= most)
+        edit_distance(&word, &token) <= most
+            || self.begins && beginnings.into_iter().any(|token| edit_distance(&word, token) <= most)
     }
 
     /// Returns the parts that misspellings leave unchanged: one of two parts, or one of three. Swapping the two
     /// letters where parts meet changes both parts, so the word is also cut with these letters swapped.
-    pub fn traces(&self) -> Traces {
+    pub fn misspelling_traces(&self) -> WordTraces {
         let letters: Vec<char> = self.text.chars().collect();
-        let errors = self.errors();
+        let errors = self.max_typos();
         let cuts: Vec<usize> = (1..=errors).map(|part| part * letters.len() / (errors + 1)).collect();
-        let mut traces = Traces { beginnings: BTreeSet::new(), parts: BTreeSet::new() };
+        let mut traces = WordTraces { beginnings: BTreeSet::new(), parts: BTreeSet::new() };
         for swaps in 0..1_usize << cuts.len() {
             let mut letters = letters.clone();
             cuts.iter()
@@ -116,7 +116,7 @@ pub fn is_unspaced(letter: char) -> bool {
 }
 
 /// Letters to change, add, leave out or swap with the next one to make one of the other.
-fn distance(one: &[char], other: &[char]) -> usize {
+fn edit_distance(one: &[char], other: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=other.len()).collect();
     for (row, letter) in one.iter().enumerate() {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn texts(query: &str) -> Vec<String> {
-        words(query).into_iter().map(|word| word.text).collect()
+        parse_words(query).into_iter().map(|word| word.text).collect()
     }
 
     #[test]
@@ -153,14 +153,15 @@ mod tests {
         let many: String = (0..1_000).map(|number| format!("w{number} ")).collect();
         assert_eq!(texts(&many).len(), WORDS);
         assert_eq!(texts(&"x".repeat(100_000))[0].len(), LETTERS);
-        let begins: Vec<bool> = words("budget rev").into_iter().map(|word| word.begins).collect();
+        let begins: Vec<bool> = parse_words("budget rev").into_iter().map(|word| word.begins).collect();
         assert_eq!(begins, [false, true]);
     }
 
     #[test]
     fn letters_are_counted_that_are_wrong() {
-        let distance =
-            |one: &str, other: &str| distance(&one.chars().collect::<Vec<_>>(), &other.chars().collect::<Vec<_>>());
+        let distance = |one: &str, other: &str| {
+            edit_distance(&one.chars().collect::<Vec<_>>(), &other.chars().collect::<Vec<_>>())
+        };
         assert_eq!(distance("budget", "budget"), 0);
         for other in ["bugdet", "budgt", "budgets", "butget", "xbudget"] {
             assert_eq!(distance("budget", other), 1, "{other}");
@@ -192,13 +193,13 @@ mod tests {
     fn whatever_is_misspelt_leaves_a_trace() {
         for text in ["crane", "budget", "harbour", "invoices", "marketing", "procurement", "собака"] {
             for begins in [false, true] {
-                let word = Word { text: text.into(), begins };
-                let traces = word.traces();
+                let word = SearchWord { text: text.into(), begins };
+                let traces = word.misspelling_traces();
                 assert!(traces.parts.iter().all(|part| part.chars().count() >= 3), "{traces:?}");
-                let more = |one: &String| if word.errors() == 2 { misspelt(one) } else { BTreeSet::new() };
+                let more = |one: &String| if word.max_typos() == 2 { misspelt(one) } else { BTreeSet::new() };
                 let once = misspelt(text);
                 let all: BTreeSet<String> = once.iter().flat_map(more).chain(once.clone()).collect();
-                let fitting: Vec<String> = all.into_iter().filter(|other| word.fits(other)).collect();
+                let fitting: Vec<String> = all.into_iter().filter(|other| word.matches_token(other)).collect();
                 assert!(
                     once.iter()
                         .filter(|one| one.chars().next() == text.chars().next())
@@ -215,28 +216,34 @@ mod tests {
 
     #[test]
     fn a_wrong_first_letter_counts_twice() {
-        let word = |text: &str| Word { text: text.into(), begins: false };
-        assert!(!word("budget").fits("dudget") && !word("budget").fits("ubdget") && !word("budget").fits("udget"));
-        assert!(word("marketing").fits("narketing") && !word("marketing").fits("narketimg"));
+        let word = |text: &str| SearchWord { text: text.into(), begins: false };
+        assert!(
+            !word("budget").matches_token("dudget")
+                && !word("budget").matches_token("ubdget")
+                && !word("budget").matches_token("udget")
+        );
+        assert!(word("marketing").matches_token("narketing") && !word("marketing").matches_token("narketimg"));
     }
 
     #[test]
     fn letters_in_several_parts_are_letters() {
         assert_eq!(texts("Jo\u{308}rg Weiß, हिन्दी ง่าย"), ["jorg", "weiß", "हिन्दी", "งาย"]);
         assert_eq!(texts("½ ㎏ ＡＢＣ"), ["1", "2", "kg", "abc"]);
-        assert!(words("jörg")[0].fits("JO\u{308}RG"));
+        assert!(parse_words("jörg")[0].matches_token("JO\u{308}RG"));
         assert_eq!(tokens("Jo\u{308}rg\u{200d}, \u{200d} x").map(|(at, _)| at).collect::<Vec<_>>(), [0, 15]);
     }
 
     #[test]
     fn short_words_are_exact_and_long_ones_may_be_misspelt() {
-        let word = |text: &str, begins| Word { text: text.into(), begins };
-        assert!(word("bob", false).fits("Bob") && !word("bob", false).fits("bab"));
-        assert!(word("sarha", false).fits("Sarah") && !word("sahra", false).fits("Zebra"));
-        assert!(!word("预算会议室", false).fits("预算会议厅"));
-        assert!(word("marketting", false).fits("marketing") && !word("markt", false).fits("marketing"));
-        assert!(word("mark", true).fits("marketing") && !word("mark", false).fits("marketing"));
-        assert!(word("markat", true).fits("marketing") && !word("markat", false).fits("marketing"));
+        let word = |text: &str, begins| SearchWord { text: text.into(), begins };
+        assert!(word("bob", false).matches_token("Bob") && !word("bob", false).matches_token("bab"));
+        assert!(word("sarha", false).matches_token("Sarah") && !word("sahra", false).matches_token("Zebra"));
+        assert!(!word("预算会议室", false).matches_token("预算会议厅"));
+        assert!(
+            word("marketting", false).matches_token("marketing") && !word("markt", false).matches_token("marketing")
+        );
+        assert!(word("mark", true).matches_token("marketing") && !word("mark", false).matches_token("marketing"));
+        assert!(word("markat", true).matches_token("marketing") && !word("markat", false).matches_token("marketing"));
     }
 
     #[test]

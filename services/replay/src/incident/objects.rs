@@ -9,12 +9,12 @@ use kairo_proto::v1::Part;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{SECTION, hex};
+use super::{SECTION, to_hex};
 
 /// Largest object that is written or read, in bytes: no gateway takes a larger one (`gateway.max_part_bytes`).
 pub const LARGEST: u64 = 64 * 1024 * 1024;
 /// Longest line of an object, in bytes: it is in base64, and says what it is.
-pub const LINE: u64 = encoded(LARGEST) + AROUND;
+pub const LINE: u64 = base64_len(LARGEST) + AROUND;
 /// Largest part of an object's line beside its bytes, in bytes.
 const AROUND: u64 = 1_024;
 /// Digests of missing objects that a manifest lists.
@@ -34,14 +34,14 @@ pub struct Objects {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_digests: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<LeftOutObjects>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sections: Vec<Section>,
+    pub sections: Vec<ObjectSection>,
 }
 
 /// Objects that were not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct LeftOutObjects {
     pub count: u64,
     pub because: Reason,
 }
@@ -60,7 +60,7 @@ pub enum Reason {
 
 /// Lines of objects that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Section {
+pub struct ObjectSection {
     pub objects: u64,
     /// SHA-256 of the lines with their ends, in hex.
     pub sha256: String,
@@ -69,7 +69,10 @@ pub struct Section {
 impl Objects {
     /// Of so many that are not written.
     pub fn left_out(count: u64, because: Reason) -> Self {
-        Self { left_out: Some(LeftOut { count, because }).filter(|left_out| left_out.count > 0), ..Self::default() }
+        Self {
+            left_out: Some(LeftOutObjects { count, because }).filter(|left_out| left_out.count > 0),
+            ..Self::default()
+        }
     }
 
     /// Returns true if the messages name no objects.
@@ -79,23 +82,23 @@ impl Objects {
 }
 
 /// Bytes of an object in base64.
-pub const fn encoded(bytes: u64) -> u64 {
+pub const fn base64_len(bytes: u64) -> u64 {
     bytes.div_ceil(3).saturating_mul(4)
 }
 
 /// Objects that are written one after the other.
 #[derive(Debug, Default)]
-pub struct Adding {
+pub struct ObjectWriter {
     objects: Objects,
     section: Sha256,
     lines: u64,
 }
 
-impl Adding {
+impl ObjectWriter {
     /// The line of the next one, with its end. The bytes are those of the part's digest.
-    pub fn take(&mut self, part: &Part, bytes: &[u8]) -> String {
+    pub fn write(&mut self, part: &Part, bytes: &[u8]) -> String {
         let media_type = Cow::Borrowed(part.media_type.as_str());
-        let line = Line { object: &part.digest, media_type, base64: &STANDARD.encode(bytes) };
+        let line = ObjectLine { object: &part.digest, media_type, base64: &STANDARD.encode(bytes) };
         let line = serde_json::to_string(&line).unwrap_or_default() + "\n";
         self.objects.count += 1;
         self.objects.bytes += bytes.len() as u64;
@@ -108,7 +111,7 @@ impl Adding {
     }
 
     /// The next one is not stored any more.
-    pub fn miss(&mut self, part: &Part) {
+    pub fn record_missing(&mut self, part: &Part) {
         self.objects.missing += 1;
         if self.objects.missing_digests.len() < LISTED {
             self.objects.missing_digests.push(part.digest.clone());
@@ -116,12 +119,12 @@ impl Adding {
     }
 
     fn close(&mut self) {
-        let sha256 = hex(std::mem::take(&mut self.section).finalize());
-        self.objects.sections.push(Section { objects: std::mem::take(&mut self.lines), sha256 });
+        let sha256 = to_hex(std::mem::take(&mut self.section).finalize());
+        self.objects.sections.push(ObjectSection { objects: std::mem::take(&mut self.lines), sha256 });
     }
 
     /// Closes the last section and returns the manifest's entry on the objects.
-    pub fn end(mut self) -> Objects {
+    pub fn finish(mut self) -> Objects {
         if self.lines > 0 {
             self.close();
         }
@@ -138,7 +141,7 @@ pub struct Object {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line<'l> {
+struct ObjectLine<'l> {
     object: &'l str,
     #[serde(borrow)]
     media_type: Cow<'l, str>,
@@ -147,7 +150,7 @@ struct Line<'l> {
 
 /// The reason for which a line does not hold the object it claims.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unlike {
+pub enum ObjectError {
     #[error("its line is cut off")]
     CutOff,
     #[error("its line is longer than {LINE} bytes")]
@@ -163,23 +166,24 @@ impl Object {
     ///
     /// # Errors
     /// If the line is no object, or its bytes do not match its digest.
-    pub fn read(line: &[u8]) -> Result<Self, Unlike> {
-        let unreadable = |error: &dyn std::fmt::Display| Unlike::Unreadable(error.to_string());
+    pub fn parse(line: &[u8]) -> Result<Self, ObjectError> {
+        let unreadable = |error: &dyn std::fmt::Display| ObjectError::Unreadable(error.to_string());
         if line.len() as u64 > LINE {
-            return Err(Unlike::TooLong);
+            return Err(ObjectError::TooLong);
         }
-        let line = line.strip_suffix(b"\n").ok_or(Unlike::CutOff)?;
-        let Line { object, media_type, base64 } = serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
+        let line = line.strip_suffix(b"\n").ok_or(ObjectError::CutOff)?;
+        let ObjectLine { object, media_type, base64 } =
+            serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
         let bytes = STANDARD.decode(base64).map_err(|error| unreadable(&error))?;
         match media::digest(&bytes) == object {
             true => Ok(Self { digest: object.to_owned(), media_type: media_type.into_owned(), bytes }),
-            false => Err(Unlike::OtherBytes),
+            false => Err(ObjectError::OtherBytes),
         }
     }
 }
 
 /// The digest that a line begins with, also where the rest of it is not as it was.
-pub(super) fn beginning(line: &[u8]) -> Option<&str> {
+pub(super) fn leading_digest(line: &[u8]) -> Option<&str> {
     let digest = line.strip_prefix(BEGINNING.as_bytes())?.split(|byte| *byte == b'"').next()?;
     std::str::from_utf8(digest).ok().filter(|digest| media::is_digest(digest))
 }
@@ -196,39 +200,39 @@ mod tests {
     #[test]
     fn an_object_is_read_as_it_was_written_and_whatever_is_changed_of_it_is_told() {
         let bytes = b"\x89PNG\r\n\x1a\n\0\xff";
-        let line = Adding::default().take(&image(bytes), bytes);
+        let line = ObjectWriter::default().write(&image(bytes), bytes);
         let (digest, media_type) = (media::digest(bytes), "image/png".to_owned());
-        assert_eq!(Object::read(line.as_bytes()), Ok(Object { digest, media_type, bytes: bytes.to_vec() }));
-        assert_eq!(beginning(line.as_bytes()), Some(media::digest(bytes).as_str()));
+        assert_eq!(Object::parse(line.as_bytes()), Ok(Object { digest, media_type, bytes: bytes.to_vec() }));
+        assert_eq!(leading_digest(line.as_bytes()), Some(media::digest(bytes).as_str()));
         // Wherever it is cut off, and whatever letter is another, but for those of the media type: these are in the sum alone.
         for at in 0..line.len() {
-            assert_eq!(Object::read(&line.as_bytes()[..at]), Err(Unlike::CutOff), "{at}");
+            assert_eq!(Object::parse(&line.as_bytes()[..at]), Err(ObjectError::CutOff), "{at}");
             let mut other = line.clone().into_bytes();
             other[at] ^= 1;
             let is_named = line[..at].ends_with("image/png") || line[..at].contains("media_type\":\"");
             let is_media_type = is_named && !line[..at].contains("\",\"base64");
-            assert!(Object::read(&other).is_err() || is_media_type, "{at} of {line}");
+            assert!(Object::parse(&other).is_err() || is_media_type, "{at} of {line}");
         }
     }
 
     #[test]
     fn a_manifest_counts_them_in_sections_and_lists_the_first_that_are_missing() {
-        let mut adding = Adding::default();
-        (0..SECTION + 1).for_each(|at| drop(adding.take(&image(&at.to_be_bytes()), &at.to_be_bytes())));
-        (0..LISTED + 1).for_each(|at| adding.miss(&image(&at.to_be_bytes())));
-        let objects = adding.end();
+        let mut adding = ObjectWriter::default();
+        (0..SECTION + 1).for_each(|at| drop(adding.write(&image(&at.to_be_bytes()), &at.to_be_bytes())));
+        (0..LISTED + 1).for_each(|at| adding.record_missing(&image(&at.to_be_bytes())));
+        let objects = adding.finish();
         assert_eq!((objects.count, objects.bytes), (SECTION + 1, (SECTION + 1) * 8));
         assert_eq!(objects.sections.iter().map(|section| section.objects).collect::<Vec<_>>(), [SECTION, 1]);
         assert_eq!((objects.missing, objects.missing_digests.len()), (LISTED as u64 + 1, LISTED));
-        assert!(Adding::default().end().is_empty() && Objects::left_out(0, Reason::Redacted).is_empty());
+        assert!(ObjectWriter::default().finish().is_empty() && Objects::left_out(0, Reason::Redacted).is_empty());
         assert!(!Objects::left_out(1, Reason::Redacted).is_empty() && !objects.is_empty());
     }
 
     #[test]
     fn the_largest_fits_its_line() {
         let part = Part { media_type: "video/webm".into(), digest: media::digest(b""), ..Part::default() };
-        let around = Adding::default().take(&part, b"").len() as u64;
-        assert!(encoded(LARGEST) + around <= LINE, "{around}");
-        assert_eq!([0, 1, 3, 4].map(encoded), [0, 1, 3, 4].map(|size| STANDARD.encode(vec![0; size]).len() as u64));
+        let around = ObjectWriter::default().write(&part, b"").len() as u64;
+        assert!(base64_len(LARGEST) + around <= LINE, "{around}");
+        assert_eq!([0, 1, 3, 4].map(base64_len), [0, 1, 3, 4].map(|size| STANDARD.encode(vec![0; size]).len() as u64));
     }
 }

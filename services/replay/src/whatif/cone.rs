@@ -1,14 +1,14 @@
 //! The report on the messages that a change to a log reaches.
 
-use kairo_mind::replay::Drift;
+use kairo_mind::replay::RequestDrift;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{deeds::Call, lanes::CameTo, report::Place, timeline::Broken};
+use crate::{decision_effects::DecisionCall, lanes::ModelCallTotals, report::DecisionDifference, timeline::BrokenLog};
 
 /// The format of the report. Changes within one version only add fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
+pub enum ConeFormat {
     #[default]
     #[serde(rename = "kairo.whatif.v1")]
     V1,
@@ -16,7 +16,7 @@ pub enum Form {
 
 /// A change to one message of the log.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum MessageChange {
     /// The message is not there.
     Drop,
     /// It says this, in the JSON of its type.
@@ -25,9 +25,9 @@ pub enum Change {
 
 /// The reason for which a change cannot be examined.
 #[derive(Debug, thiserror::Error)]
-pub enum Impossible {
+pub enum WhatIfError {
     #[error(transparent)]
-    Broken(#[from] Broken),
+    Broken(#[from] BrokenLog),
     #[error("message {0} is not in the log, or not of these agents: expected one that is")]
     NotThere(u64),
     #[error("message {at} is a decision, which is made of others: drop or edit what it is on, message {input}")]
@@ -65,7 +65,7 @@ impl Fate {
 
 /// A message that the change reaches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reached {
+pub struct ReachedMessage {
     pub sequence: u64,
     pub subject: String,
     #[serde(rename = "type")]
@@ -78,10 +78,10 @@ pub struct Reached {
     pub reason: Option<String>,
     /// Requests that would be others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drifted: Vec<Drift>,
+    pub drifted: Vec<RequestDrift>,
     /// The places at which a changed decision differs: `recorded` is its value with the log as it stands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub differences: Vec<Place>,
+    pub differences: Vec<DecisionDifference>,
     /// The decision that would be made, if that is certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Value>,
@@ -90,12 +90,12 @@ pub struct Reached {
     pub asked: usize,
     /// Calls that it would make and of which the log has no result: they are not executed, and stay open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<Call>,
+    pub lost: Vec<DecisionCall>,
 }
 
 /// The number of decisions behind the change, by what the change does to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct ConeCounts {
     pub decisions: usize,
     /// Those that stay as they are, for certain.
     pub kept: usize,
@@ -113,13 +113,13 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cone {
     /// It says of the object what it is.
-    pub report: Form,
-    pub counts: Counts,
+    pub report: ConeFormat,
+    pub counts: ConeCounts,
     /// The calls and cost of asking models, if they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<CameTo>,
+    pub asked: Option<ModelCallTotals>,
     /// In the order of the log; the change itself is the first.
-    pub reached: Vec<Reached>,
+    pub reached: Vec<ReachedMessage>,
 }
 
 fn is_none(count: &usize) -> bool {

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use kairo_core::ids::Name;
 
 use super::SETTLED;
-use super::event::{Arrival, arrival};
-use crate::builtin::mail::{self, Entry};
+use super::event::{Arrival, build_arrival};
+use crate::builtin::mail::{self, MaildirEntry};
 use crate::builtin::workspace::{Folder, FolderError};
 use crate::config::ToolsConfig;
 
@@ -23,7 +23,7 @@ pub struct Mailboxes {
 }
 
 /// The kind of entry found under a name in a mailbox.
-pub enum Found {
+pub enum MailReadOutcome {
     Mail(Box<Arrival>),
     /// Somebody may still write to it.
     Unfinished,
@@ -44,7 +44,7 @@ impl Mailboxes {
     /// Everyone who has a folder.
     pub async fn agents(&self) -> Result<Vec<Name>, FolderError> {
         let root = self.root.clone();
-        let (names, more) = blocking(move || Folder::root(&root)?.names(MAX_AGENTS)).await?;
+        let (names, more) = run_blocking(move || Folder::open_root(&root)?.list_names(MAX_AGENTS)).await?;
         if more {
             tracing::warn!(max = MAX_AGENTS, "there are more agents' folders than are looked after for mail");
         }
@@ -52,10 +52,10 @@ impl Mailboxes {
     }
 
     /// Lists the entries of an agent's `mail/new`.
-    pub async fn arrived(&self, agent: &Name) -> Result<Vec<Entry>, FolderError> {
+    pub async fn list_new_mail(&self, agent: &Name) -> Result<Vec<MaildirEntry>, FolderError> {
         let (root, name, max) = (self.root.clone(), agent.clone(), self.max_files);
-        let (entries, more) = blocking(move || match mailbox(&root, &name)? {
-            Some(mailbox) => mail::arrived(&mailbox, max),
+        let (entries, more) = run_blocking(move || match mailbox(&root, &name)? {
+            Some(mailbox) => mail::list_unseen(&mailbox, max),
             None => Ok((Vec::new(), false)),
         })
         .await?;
@@ -66,26 +66,31 @@ impl Mailboxes {
     }
 
     /// Reads a mail.
-    pub async fn read(&self, agent: &Name, entry: Entry, whole: bool) -> Result<Found, FolderError> {
+    pub async fn read_mail(
+        &self,
+        agent: &Name,
+        entry: MaildirEntry,
+        whole: bool,
+    ) -> Result<MailReadOutcome, FolderError> {
         let (root, agent) = (self.root.clone(), agent.clone());
         let (max, max_text, max_files) = (self.max_file_bytes, self.max_text_bytes, self.max_files);
-        blocking(move || {
-            let Some(mailbox) = mailbox(&root, &agent)? else { return Ok(Found::Nothing) };
+        run_blocking(move || {
+            let Some(mailbox) = mailbox(&root, &agent)? else { return Ok(MailReadOutcome::Nothing) };
             let read = |folder: &str, name: &str| {
                 mailbox.find(folder)?.map(|folder| folder.read(name, max)).transpose().map(Option::flatten)
             };
             let mut file = read("new", entry.file_name())?;
             if file.is_none()
                 // A mail program has been faster.
-                && let Some(moved) = mail::moved(&mailbox, &entry.id, max_files)?
+                && let Some(moved) = mail::find_seen(&mailbox, &entry.id, max_files)?
             {
                 file = read("cur", moved.file_name())?;
             }
-            let Some(file) = file else { return Ok(Found::Nothing) };
+            let Some(file) = file else { return Ok(MailReadOutcome::Nothing) };
             if !whole && !is_settled(file.modified, Timestamp::now()) {
-                return Ok(Found::Unfinished);
+                return Ok(MailReadOutcome::Unfinished);
             }
-            Ok(Found::Mail(Box::new(arrival(&entry.id, &file.bytes, file.truncated, max_text))))
+            Ok(MailReadOutcome::Mail(Box::new(build_arrival(&entry.id, &file.bytes, file.truncated, max_text))))
         })
         .await
     }
@@ -97,13 +102,13 @@ fn is_settled(modified: i64, now: Timestamp) -> bool {
 }
 
 fn mailbox(root: &Path, agent: &Name) -> Result<Option<Folder>, FolderError> {
-    match Folder::root(root)?.agent(agent)? {
+    match Folder::open_root(root)?.find_agent_folder(agent)? {
         Some(folder) => folder.find("mail"),
         None => Ok(None),
     }
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, FolderError> {
     let broke_off = |_| FolderError::Io { name: "a mailbox".to_owned(), source: std::io::Error::other("it panicked") };
@@ -115,7 +120,7 @@ mod tests {
     use std::os::unix::fs::DirBuilderExt as _;
 
     use super::*;
-    use crate::builtin::mail::arriving;
+    use crate::builtin::mail::unseen_entry;
 
     #[tokio::test]
     async fn what_a_mail_program_has_moved_is_found() {
@@ -125,10 +130,10 @@ mod tests {
         std::fs::write(cur.join("7.host:2,S"), "Subject: Hello\r\n\r\nYou.\r\n").unwrap();
         let mailboxes = Mailboxes::new(root.path(), &ToolsConfig::default());
         let agent = Name::parse("ann").unwrap();
-        let found = mailboxes.read(&agent, arriving("7.host").unwrap(), true).await.unwrap();
-        assert!(matches!(found, Found::Mail(arrival) if arrival.body.subject == "Hello"));
-        let gone = mailboxes.read(&agent, arriving("8.host").unwrap(), true).await.unwrap();
-        assert!(matches!(gone, Found::Nothing));
+        let found = mailboxes.read_mail(&agent, unseen_entry("7.host").unwrap(), true).await.unwrap();
+        assert!(matches!(found, MailReadOutcome::Mail(arrival) if arrival.body.subject == "Hello"));
+        let gone = mailboxes.read_mail(&agent, unseen_entry("8.host").unwrap(), true).await.unwrap();
+        assert!(matches!(gone, MailReadOutcome::Nothing));
     }
 
     #[test]

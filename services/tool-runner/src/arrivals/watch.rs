@@ -19,7 +19,7 @@ const FOLDERS: WatchFlags =
 const MAIL: WatchFlags = FOLDERS.union(WatchFlags::CLOSE_WRITE);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum MailboxChange {
     /// A file is whole: it was moved there, or closed by whoever wrote it.
     Mail { agent: Name, name: String },
     /// A file was made; whether it is whole nobody said.
@@ -39,27 +39,27 @@ enum FolderKind {
     New(Name),
 }
 
-pub struct Watch {
+pub struct MailboxWatch {
     root: PathBuf,
     /// `None` if the system does not offer it: then the folders are looked through now and then.
     queue: Option<AsyncFd<OwnedFd>>,
     folders: HashMap<i32, FolderKind>,
 }
 
-impl Watch {
+impl MailboxWatch {
     pub fn new(root: &Path) -> Self {
-        let queue =
-            queue().inspect_err(|error| tracing::warn!(%error, "mailboxes cannot be watched, only looked through"));
+        let queue = open_inotify()
+            .inspect_err(|error| tracing::warn!(%error, "mailboxes cannot be watched, only looked through"));
         Self { root: root.to_owned(), queue: queue.ok(), folders: HashMap::new() }
     }
 
     /// Watches for agents' folders.
-    pub fn root(&mut self) {
+    pub fn watch_root(&mut self) {
         self.add(&self.root.clone(), FOLDERS, FolderKind::Root);
     }
 
     /// Watches an agent's mailbox as far as it exists. To be called before it is looked through.
-    pub fn agent(&mut self, agent: &Name) {
+    pub fn watch_agent(&mut self, agent: &Name) {
         let folder = self.root.join(agent.as_str());
         let mail = folder.join("mail");
         self.add(&folder, FOLDERS, FolderKind::Above(agent.clone()));
@@ -83,11 +83,11 @@ impl Watch {
     }
 
     /// Waits for changes and returns them. Cancel safe: no change is lost.
-    pub async fn changes(&mut self) -> Vec<Change> {
+    pub async fn changes(&mut self) -> Vec<MailboxChange> {
         loop {
             let Some(queue) = &self.queue else { return std::future::pending().await };
             let Ok(mut ready) = queue.readable().await else { return std::future::pending().await };
-            let (changes, gone) = read(queue.get_ref(), &self.folders);
+            let (changes, gone) = read_changes(queue.get_ref(), &self.folders);
             // Only what it was ready for before: what came after the last read makes it ready again.
             ready.clear_ready();
             drop(ready);
@@ -102,12 +102,12 @@ impl Watch {
 }
 
 #[expect(deprecated, reason = "its successor is unsafe code; an owned descriptor is what it asks for")]
-fn queue() -> std::io::Result<AsyncFd<OwnedFd>> {
+fn open_inotify() -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?)
 }
 
 /// All that is in the queue, each once, and the folders that are no longer watched.
-fn read(queue: &OwnedFd, folders: &HashMap<i32, FolderKind>) -> (Vec<Change>, Vec<i32>) {
+fn read_changes(queue: &OwnedFd, folders: &HashMap<i32, FolderKind>) -> (Vec<MailboxChange>, Vec<i32>) {
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = Reader::new(queue, &mut buffer);
     let (mut changes, mut gone) = (Vec::new(), Vec::new());
@@ -119,12 +119,12 @@ fn read(queue: &OwnedFd, folders: &HashMap<i32, FolderKind>) -> (Vec<Change>, Ve
         };
         let flags = event.events();
         if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-            changes.push(Change::Lost);
+            changes.push(MailboxChange::Lost);
         } else if flags.contains(ReadFlags::IGNORED) {
             gone.push(event.wd());
         } else if let Some(kind) = folders.get(&event.wd()) {
             let name = event.file_name().and_then(|name| name.to_str().ok()).unwrap_or_default();
-            changes.extend(change(kind, flags, name));
+            changes.extend(classify_change(kind, flags, name));
         }
     }
     changes.sort();
@@ -132,16 +132,18 @@ fn read(queue: &OwnedFd, folders: &HashMap<i32, FolderKind>) -> (Vec<Change>, Ve
     (changes, gone)
 }
 
-fn change(kind: &FolderKind, flags: ReadFlags, name: &str) -> Option<Change> {
+fn classify_change(kind: &FolderKind, flags: ReadFlags, name: &str) -> Option<MailboxChange> {
     let is_folder = flags.contains(ReadFlags::ISDIR);
     match kind {
-        FolderKind::Root => is_folder.then(|| Name::parse(name).ok()).flatten().map(|agent| Change::Folder { agent }),
-        FolderKind::Above(agent) => is_folder.then(|| Change::Folder { agent: agent.clone() }),
+        FolderKind::Root => {
+            is_folder.then(|| Name::parse(name).ok()).flatten().map(|agent| MailboxChange::Folder { agent })
+        }
+        FolderKind::Above(agent) => is_folder.then(|| MailboxChange::Folder { agent: agent.clone() }),
         FolderKind::New(_) if is_folder => None,
         FolderKind::New(agent) if flags.intersects(ReadFlags::MOVED_TO | ReadFlags::CLOSE_WRITE) => {
-            Some(Change::Mail { agent: agent.clone(), name: name.to_owned() })
+            Some(MailboxChange::Mail { agent: agent.clone(), name: name.to_owned() })
         }
-        FolderKind::New(agent) => Some(Change::Unfinished { agent: agent.clone() }),
+        FolderKind::New(agent) => Some(MailboxChange::Unfinished { agent: agent.clone() }),
     }
 }
 
@@ -158,21 +160,22 @@ mod tests {
     #[tokio::test]
     async fn a_mailbox_is_watched_from_the_moment_it_is_there() {
         let root = tempfile::tempdir().unwrap();
-        let mut watch = Watch::new(root.path());
-        watch.root();
+        let mut watch = MailboxWatch::new(root.path());
+        watch.watch_root();
         fs::create_dir(root.path().join("ann")).unwrap();
         fs::create_dir(root.path().join("Not An Agent")).unwrap();
-        assert_eq!(watch.changes().await, [Change::Folder { agent: ann() }]);
+        assert_eq!(watch.changes().await, [MailboxChange::Folder { agent: ann() }]);
         let new = root.path().join("ann/mail/new");
         fs::create_dir_all(&new).unwrap();
-        watch.agent(&ann());
+        watch.watch_agent(&ann());
         fs::write(root.path().join("draft"), "x").unwrap();
         fs::rename(root.path().join("draft"), new.join("1.a")).unwrap();
-        assert_eq!(watch.changes().await, [Change::Mail { agent: ann(), name: "1.a".to_owned() }]);
+        assert_eq!(watch.changes().await, [MailboxChange::Mail { agent: ann(), name: "1.a".to_owned() }]);
         fs::write(new.join("2.b"), "x").unwrap();
-        let written = [Change::Mail { agent: ann(), name: "2.b".to_owned() }, Change::Unfinished { agent: ann() }];
+        let written =
+            [MailboxChange::Mail { agent: ann(), name: "2.b".to_owned() }, MailboxChange::Unfinished { agent: ann() }];
         assert_eq!(watch.changes().await, written);
         fs::hard_link(new.join("1.a"), new.join("3.c")).unwrap();
-        assert_eq!(watch.changes().await, [Change::Unfinished { agent: ann() }]);
+        assert_eq!(watch.changes().await, [MailboxChange::Unfinished { agent: ann() }]);
     }
 }

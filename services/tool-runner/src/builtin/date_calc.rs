@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
-use kairo_core::dates::calendar::{self, CalendarError, Extent};
-use kairo_core::dates::grammar::{self, Find, Shift, Unit};
+use kairo_core::dates::calendar::{self, CalendarError, DateExtent};
+use kairo_core::dates::grammar::{self, CalendarUnit, DateQuery, DateShift};
 use kairo_core::dates::{self, DateError, FIND_FORMS, SHIFT_FORMS, bounds};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -92,19 +92,19 @@ fn schema(default_zone: &str) -> Value {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Args {
-    from: Option<From>,
+struct DateCalcArgs {
+    from: Option<DateCalcBase>,
     add: Option<String>,
     subtract: Option<String>,
     find: Option<String>,
-    format: Option<Format>,
+    format: Option<DateCalcFormat>,
     time_zone: Option<String>,
 }
 
 /// Chains fill `from` with what an earlier step returned, which may be a whole result.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum From {
+enum DateCalcBase {
     Text(String),
     Result {
         #[serde(alias = "start")]
@@ -116,43 +116,43 @@ enum From {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+enum DateCalcFormat {
     Date,
     Datetime,
     WeekRange,
     MonthRange,
 }
 
-fn calculate(args: &Args, now: Timestamp, default_zone: &str) -> CallResult {
-    let mut base = base(args, now, default_zone)?;
-    let add = args.add.as_deref().map(|text| shift("add", text));
-    let subtract = args.subtract.as_deref().map(|text| shift("subtract", text));
+fn calculate(args: &DateCalcArgs, now: Timestamp, default_zone: &str) -> CallResult {
+    let mut base = parse_base(args, now, default_zone)?;
+    let add = args.add.as_deref().map(|text| parse_shift("add", text));
+    let subtract = args.subtract.as_deref().map(|text| parse_shift("subtract", text));
     let mut extent = match &args.from {
-        None => Extent::Moment(base.clone()),
-        Some(_) => Extent::day_of(base.clone()),
+        None => DateExtent::Moment(base.clone()),
+        Some(_) => DateExtent::day_of(base.clone()),
     };
-    for shift in [add, subtract.map(|shift| shift.map(Shift::negated))] {
+    for shift in [add, subtract.map(|shift| shift.map(DateShift::negate))] {
         if let Some(shift) = shift.transpose()? {
-            extent = calendar::shifted_extent(&base, shift).map_err(refuse)?;
+            extent = calendar::shift_to_extent(&base, shift).map_err(to_tool_error)?;
             base = extent.moment().clone();
         }
     }
     if let Some(text) = &args.find {
-        extent = calendar::resolve(&find("find", text)?, &base).map_err(refuse)?;
+        extent = calendar::resolve(&parse_find("find", text)?, &base).map_err(to_tool_error)?;
     }
     if let Some(format) = args.format {
-        extent = formatted(&extent, format).map_err(refuse)?;
+        extent = apply_format(&extent, format).map_err(to_tool_error)?;
     }
-    describe(&extent).map_err(refuse)
+    describe_extent(&extent).map_err(to_tool_error)
 }
 
 /// Returns the start of the calculation, in the time zone it is done in: the one asked for, else the one that came with
 /// `from`, else the default.
-fn base(args: &Args, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolError> {
+fn parse_base(args: &DateCalcArgs, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolError> {
     let (text, own_zone) = match &args.from {
         None => (None, None),
-        Some(From::Text(text)) => (Some(text.as_str()), None),
-        Some(From::Result { now, date, time_zone }) => {
+        Some(DateCalcBase::Text(text)) => (Some(text.as_str()), None),
+        Some(DateCalcBase::Result { now, date, time_zone }) => {
             let text = now.as_deref().or(date.as_deref()).ok_or_else(|| {
                 ToolError::invalid_arguments(
                     "/from: an object must hold now, start or date, as tools.now and tools.date_calc return",
@@ -174,52 +174,52 @@ fn base(args: &Args, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolEr
     }
     dates::parse_moment(text, &zone).map_or_else(
         || {
-            let find = find("from", text)?;
-            let extent = calendar::resolve(&find, &now.to_zoned(zone)).map_err(refuse)?;
+            let find = parse_find("from", text)?;
+            let extent = calendar::resolve(&find, &now.to_zoned(zone)).map_err(to_tool_error)?;
             Ok(extent.moment().clone())
         },
         Ok,
     )
 }
 
-fn shift(field: &str, text: &str) -> Result<Shift, ToolError> {
+fn parse_shift(field: &str, text: &str) -> Result<DateShift, ToolError> {
     grammar::parse_shift(text).ok_or_else(|| not_understood(field, text, SHIFT_FORMS))
 }
 
-fn find(field: &str, text: &str) -> Result<Find, ToolError> {
-    grammar::parse_find(text).ok_or_else(|| not_understood(field, text, FIND_FORMS))
+fn parse_find(field: &str, text: &str) -> Result<DateQuery, ToolError> {
+    grammar::parse_query(text).ok_or_else(|| not_understood(field, text, FIND_FORMS))
 }
 
 fn not_understood(field: &str, text: &str, forms: &str) -> ToolError {
     ToolError::invalid_arguments(format!("/{field}: {text:?} is not understood; understood are {forms}"))
 }
 
-fn refuse(error: CalendarError) -> ToolError {
+fn to_tool_error(error: CalendarError) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }
 
 /// Start and end of what other tools are given as a date: an ISO 8601 date or time, or what `find` understands; the same
 /// twice for a moment. `now` says from when to look and in which time zone.
-pub(super) fn range(field: &str, text: &str, now: &Zoned) -> Result<(Zoned, Zoned), ToolError> {
-    dates::range(text, now).map_err(|error| match error {
+pub(super) fn parse_range(field: &str, text: &str, now: &Zoned) -> Result<(Zoned, Zoned), ToolError> {
+    dates::parse_range(text, now).map_err(|error| match error {
         DateError::NotUnderstood(text) => not_understood(field, &text, FIND_FORMS),
-        DateError::Calendar(error) => refuse(error),
+        DateError::Calendar(error) => to_tool_error(error),
     })
 }
 
-fn formatted(extent: &Extent, format: Format) -> Result<Extent, CalendarError> {
+fn apply_format(extent: &DateExtent, format: DateCalcFormat) -> Result<DateExtent, CalendarError> {
     let moment = extent.moment();
     let unit = match format {
-        Format::Date => return Ok(Extent::day_of(moment.clone())),
-        Format::Datetime => return Ok(Extent::Moment(moment.clone())),
-        Format::WeekRange => Unit::Week,
-        Format::MonthRange => Unit::Month,
+        DateCalcFormat::Date => return Ok(DateExtent::day_of(moment.clone())),
+        DateCalcFormat::Datetime => return Ok(DateExtent::Moment(moment.clone())),
+        DateCalcFormat::WeekRange => CalendarUnit::Week,
+        DateCalcFormat::MonthRange => CalendarUnit::Month,
     };
-    let (first, last) = calendar::unit_of(moment.date(), unit, 0)?;
-    calendar::days(first, last, moment)
+    let (first, last) = calendar::unit_bounds(moment.date(), unit, 0)?;
+    calendar::whole_days(first, last, moment)
 }
 
-fn describe(extent: &Extent) -> Result<Value, CalendarError> {
+fn describe_extent(extent: &DateExtent) -> Result<Value, CalendarError> {
     let (start, end, last) = bounds(extent)?;
     let date = start.date();
     Ok(json!({
@@ -229,17 +229,17 @@ fn describe(extent: &Extent) -> Result<Value, CalendarError> {
         "last_date": last.to_string(),
         "weekday": date.strftime("%A").to_string(),
         "time_zone": start.time_zone().iana_name(),
-        "description": sentence(extent, date, last),
+        "description": format_extent(extent, date, last),
     }))
 }
 
-fn sentence(extent: &Extent, first: Date, last: Date) -> String {
+fn format_extent(extent: &DateExtent, first: Date, last: Date) -> String {
     let day = |date: Date| date.strftime("%A, %-d %B %Y").to_string();
     let time = |moment: &Zoned| moment.strftime("%A, %-d %B %Y at %H:%M").to_string();
     match extent {
-        Extent::Moment(moment) => time(moment),
-        Extent::Window(start, end) => format!("{} until {}", time(start), time(end)),
-        Extent::Days { .. } if first == last => day(first),
-        Extent::Days { .. } => format!("{} to {}", day(first), day(last)),
+        DateExtent::Moment(moment) => time(moment),
+        DateExtent::Window(start, end) => format!("{} until {}", time(start), time(end)),
+        DateExtent::Days { .. } if first == last => day(first),
+        DateExtent::Days { .. } => format!("{} to {}", day(first), day(last)),
     }
 }

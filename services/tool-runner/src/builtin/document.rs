@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::parse_args;
-use super::workspace::{About, Desk, add, beginning, nobody};
+use super::workspace::{Desk, FileToolDefinition, no_outside_sources, set_field, truncate_text};
 use crate::tool::{CallResult, ToolError};
 
 const FOLDER: &str = "documents";
@@ -21,12 +21,12 @@ const MAX_CONTENT_BYTES: usize = 500_000;
 /// Digits of the action's key in a file's name, which keep documents of one title apart.
 const KEY_DIGITS: usize = 12;
 
-pub const TOOLS: [About; 1] = [About {
+pub const TOOLS: [FileToolDefinition; 1] = [FileToolDefinition {
     name: "document.create",
     description: "Writes a document into the workspace. type says what it is: document or report (a Markdown file), page or html (a web page), presentation or slides (a deck to show in a browser with the arrow keys; a new slide begins at a line of --- and at headings of level 1 and 2). content is Markdown, or data: of an object each field becomes a section, of a list each object with a title does, such as {\"slides\": [{\"title\": …, \"bullets\": […]}]}. Returns path, format, bytes and, of a deck, the number of slides.",
     schema,
     work,
-    outside: nobody,
+    outside: no_outside_sources,
 }];
 
 fn schema() -> Value {
@@ -44,24 +44,24 @@ fn schema() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct DocumentArgs {
     title: String,
     content: Value,
-    format: Option<Format>,
+    format: Option<DocumentFormat>,
     #[serde(rename = "type")]
     kind: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+enum DocumentFormat {
     Markdown,
     Html,
     Slides,
 }
 
-impl Format {
-    fn of_kind(kind: &str) -> Self {
+impl DocumentFormat {
+    fn from_kind(kind: &str) -> Self {
         match kind.to_lowercase().as_str() {
             "presentation" | "slides" | "slideshow" | "deck" | "slide deck" => Self::Slides,
             "page" | "web page" | "webpage" | "html" => Self::Html,
@@ -70,7 +70,7 @@ impl Format {
     }
 
     /// The name in results, and how files of it end.
-    fn names(self) -> (&'static str, &'static str) {
+    fn name_and_ending(self) -> (&'static str, &'static str) {
         match self {
             Self::Markdown => ("markdown", "md"),
             Self::Html => ("html", "html"),
@@ -80,10 +80,11 @@ impl Format {
 }
 
 fn work(desk: &Desk<'_>, args: Value) -> CallResult {
-    let args: Args = parse_args(args)?;
-    let format = args.format.unwrap_or_else(|| args.kind.as_deref().map_or(Format::Markdown, Format::of_kind));
+    let args: DocumentArgs = parse_args(args)?;
+    let format =
+        args.format.unwrap_or_else(|| args.kind.as_deref().map_or(DocumentFormat::Markdown, DocumentFormat::from_kind));
     let title = args.title.trim();
-    let content = content::markdown(&args.content);
+    let content = content::to_markdown(&args.content);
     let too_large = |what: &str, size: usize, most: usize| {
         ToolError::invalid_arguments(format!("/content: {what} {size} bytes of at most {most}; shorten it or split it"))
     };
@@ -91,20 +92,20 @@ fn work(desk: &Desk<'_>, args: Value) -> CallResult {
         return Err(too_large("it takes", content.len(), MAX_CONTENT_BYTES));
     }
     let (text, slides) = match format {
-        Format::Markdown => (markdown::file(title, &content), None),
-        Format::Html => (html::page(title, &content), None),
-        Format::Slides => {
-            let (deck, slides) = html::deck(title, &content);
+        DocumentFormat::Markdown => (markdown::render_file(title, &content), None),
+        DocumentFormat::Html => (html::render_page(title, &content), None),
+        DocumentFormat::Slides => {
+            let (deck, slides) = html::render_deck(title, &content);
             (deck, Some(slides))
         }
     };
     if text.len() > MAX_FILE_BYTES {
         return Err(too_large("the document would take", text.len(), MAX_FILE_BYTES));
     }
-    let (name, ending) = format.names();
-    let key = desk.key().simple().to_string();
+    let (name, ending) = format.name_and_ending();
+    let key = desk.action_key().simple().to_string();
     let key = key.get(..KEY_DIGITS).unwrap_or(&key);
-    let file = format!("{}-{key}.{ending}", slug(title));
+    let file = format!("{}-{key}.{ending}", title_slug(title));
     let folder = desk.folder(FOLDER)?;
     // Called again it has the same name and the same text; what was done to the file since is kept.
     if !folder.has(&file)? {
@@ -112,17 +113,17 @@ fn work(desk: &Desk<'_>, args: Value) -> CallResult {
     }
     let mut result = json!({"path": format!("{FOLDER}/{file}"), "format": name, "bytes": text.len()});
     if let Some(slides) = slides {
-        add(&mut result, "slides", slides);
+        set_field(&mut result, "slides", slides);
     }
     Ok(result)
 }
 
 /// The title as it can stand in a file's name: letters and digits of any script, and dashes.
-fn slug(title: &str) -> String {
+fn title_slug(title: &str) -> String {
     let words = title.to_lowercase();
     let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let slug = words.collect::<Vec<_>>().join("-");
-    match beginning(&slug, MAX_SLUG_BYTES).0.trim_end_matches('-') {
+    match truncate_text(&slug, MAX_SLUG_BYTES).0.trim_end_matches('-') {
         "" => "document".to_owned(),
         slug => slug.to_owned(),
     }
@@ -136,23 +137,23 @@ mod tests {
 
     #[test]
     fn names_of_files() {
-        assert_eq!(slug("Q2 — Product Launch!"), "q2-product-launch");
-        assert_eq!(slug("../../etc/passwd"), "etc-passwd");
-        assert_eq!(slug("发布 计划"), "发布-计划");
-        assert_eq!(slug("!!!"), "document");
+        assert_eq!(title_slug("Q2 — Product Launch!"), "q2-product-launch");
+        assert_eq!(title_slug("../../etc/passwd"), "etc-passwd");
+        assert_eq!(title_slug("发布 计划"), "发布-计划");
+        assert_eq!(title_slug("!!!"), "document");
     }
 
     #[test]
     fn what_it_is_decides_how_it_is_written() {
-        assert_eq!(Format::of_kind("Presentation"), Format::Slides);
-        assert_eq!(Format::of_kind("report"), Format::Markdown);
-        assert_eq!(Format::of_kind("page"), Format::Html);
+        assert_eq!(DocumentFormat::from_kind("Presentation"), DocumentFormat::Slides);
+        assert_eq!(DocumentFormat::from_kind("report"), DocumentFormat::Markdown);
+        assert_eq!(DocumentFormat::from_kind("page"), DocumentFormat::Html);
     }
 
     proptest! {
         #[test]
         fn no_title_makes_a_name_that_leads_elsewhere(title in "\\PC{0,200}") {
-            let slug = slug(&title);
+            let slug = title_slug(&title);
             prop_assert!(!slug.is_empty() && slug.len() <= MAX_SLUG_BYTES);
             prop_assert!(!slug.contains(['/', '.', '\\', '\0']) && !slug.starts_with('-'));
         }

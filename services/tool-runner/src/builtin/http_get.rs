@@ -47,7 +47,7 @@ pub struct HttpGet {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct HttpGetArgs {
     url: String,
 }
 
@@ -57,18 +57,14 @@ impl HttpGet {
     /// # Errors
     /// When the TLS library cannot be set up.
     pub fn new(config: &HttpConfig, allowed: AllowList) -> Result<Self, reqwest::Error> {
-        Self::finding_hosts(config, allowed, Arc::new(web::System))
+        Self::with_hosts(config, allowed, Arc::new(web::SystemResolver))
     }
 
     /// Asks `hosts` for the addresses of a host.
     ///
     /// # Errors
     /// As [`HttpGet::new`].
-    pub fn finding_hosts(
-        config: &HttpConfig,
-        allowed: AllowList,
-        hosts: Arc<dyn Hosts>,
-    ) -> Result<Self, reqwest::Error> {
+    pub fn with_hosts(config: &HttpConfig, allowed: AllowList, hosts: Arc<dyn Hosts>) -> Result<Self, reqwest::Error> {
         let allowed = Arc::new(allowed);
         let client = web::client(&allowed, hosts)?;
         Ok(Self {
@@ -95,26 +91,26 @@ impl HttpGet {
         })
     }
 
-    async fn get(&self, args: Args, key: &str) -> CallResult {
+    async fn get(&self, args: HttpGetArgs, key: &str) -> CallResult {
         let mut url = Url::parse(&args.url)
             .map_err(|error| ToolError::invalid_arguments(format!("/url: {error}; write an absolute http(s) url")))?;
         for _ in 0..=self.max_redirects {
             self.allowed.check(&url).map_err(ToolError::failed)?;
-            let response = self.send(&url, key).await?;
+            let response = self.send_request(&url, key).await?;
             match web::redirect_target(&url, &response).map_err(ToolError::failed)? {
                 Some(target) => url = target,
-                None => return self.read(&url, response).await,
+                None => return self.read_response(&url, response).await,
             }
         }
         Err(ToolError::failed(format!("more than {} redirects; read the target directly", self.max_redirects)))
     }
 
-    async fn send(&self, url: &Url, key: &str) -> Result<Response, ToolError> {
+    async fn send_request(&self, url: &Url, key: &str) -> Result<Response, ToolError> {
         let response = self.client.get(url.clone()).header(IDEMPOTENCY_KEY, key).send().await;
         response.map_err(|error| ToolError::failed(web::explain(error)))
     }
 
-    async fn read(&self, url: &Url, response: Response) -> CallResult {
+    async fn read_response(&self, url: &Url, response: Response) -> CallResult {
         let status = response.status().as_u16();
         let headers = reported_headers(&response);
         let (body, truncated) = web::read_body(response, self.max_body_bytes).await.map_err(ToolError::failed)?;
@@ -135,10 +131,10 @@ impl Tool for HttpGet {
         &self.spec
     }
 
-    fn outside(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
+    fn outside_sources(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
         // Where it was read in the end, behind all redirects. Failures are told in words of our own.
         let url = outcome.as_ref().ok().and_then(|page| page.get("url")?.as_str());
-        url.map(|url| outside::mark(outside::Kind::Web, url)).into_iter().collect()
+        url.map(|url| outside::source_mark(outside::OutsideSource::Web, url)).into_iter().collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {

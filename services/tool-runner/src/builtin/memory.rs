@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::workspace::{add, beginning};
+use super::workspace::{set_field, truncate_text};
 use super::{parse_args, time_zone};
 use crate::config::ToolsConfig;
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
@@ -78,7 +78,7 @@ pub struct MemorySearch {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct MemorySearchArgs {
     #[serde(default)]
     query: String,
     scope: Option<String>,
@@ -97,7 +97,7 @@ impl MemorySearch {
     pub fn new(postgres: &PostgresConfig, config: &ToolsConfig, log: Uuid) -> Result<Self, ReadError> {
         let postgres = PostgresConfig { max_connections: config.memory_search.connections, ..postgres.clone() };
         let read_model = ReadModel::open(&postgres)?;
-        read_model.only_of_log(log);
+        read_model.restrict_to_log(log);
         Ok(Self {
             spec: ToolSpec {
                 name: NAME.to_owned(),
@@ -118,17 +118,17 @@ impl MemorySearch {
         })
     }
 
-    async fn search(&self, args: Args, ctx: &CallContext) -> CallResult {
-        let query = self.query(args, ctx)?;
-        let role = self.read_model.role();
+    async fn search(&self, args: MemorySearchArgs, ctx: &CallContext) -> CallResult {
+        let query = self.build_query(args, ctx)?;
+        let role = self.read_model.postgres_role();
         let model = self.read_model.for_holder(ctx.holder());
-        let snapshot = model.at_least(ctx.decision_sequence, self.wait).await;
-        let snapshot = snapshot.map_err(|error| not_fresh(error, &role))?;
-        let found = snapshot.memories(&query).await.map_err(|error| unanswered(&error, &role))?;
+        let snapshot = model.snapshot_at_least(ctx.decision_sequence, self.wait).await;
+        let snapshot = snapshot.map_err(|error| not_fresh_error(error, &role))?;
+        let found = snapshot.search_memories(&query).await.map_err(|error| read_model_error(&error, &role))?;
         drop(snapshot);
         let (mut matches, mut bytes) = (Vec::new(), 0);
         for memory in &found {
-            let shown = show(memory);
+            let shown = render_memory(memory);
             bytes += shown.to_string().len() + 1;
             if bytes > self.room {
                 break;
@@ -137,18 +137,18 @@ impl MemorySearch {
         }
         let mut result = json!({});
         let left_out = found.len() - matches.len();
-        add(&mut result, "matches", matches);
+        set_field(&mut result, "matches", matches);
         if left_out > 0 {
-            add(&mut result, "left_out", left_out);
+            set_field(&mut result, "left_out", left_out);
         }
         Ok(result)
     }
 
-    fn query(&self, args: Args, ctx: &CallContext) -> Result<MemoriesQuery, ToolError> {
+    fn build_query(&self, args: MemorySearchArgs, ctx: &CallContext) -> Result<MemoriesQuery, ToolError> {
         let now = ctx.now.to_zoned(time_zone(&self.time_zone)?);
         let (from, to) = match (&args.date, args.scope.as_deref()) {
-            (Some(date), _) => days::range("date", date, &now).map(|(first, last)| (Some(first), Some(last)))?,
-            (None, Some("recent")) => (Some(recent(&now)?), None),
+            (Some(date), _) => days::parse_range("date", date, &now).map(|(first, last)| (Some(first), Some(last)))?,
+            (None, Some("recent")) => (Some(first_recent_day(&now)?), None),
             (None, _) => (None, None),
         };
         Ok(MemoriesQuery {
@@ -157,7 +157,7 @@ impl MemorySearch {
             // Users who share an agent do not see each other's; where it is not said who asks, the thread is asked.
             user: ctx.user.clone(),
             thread: ctx.user.is_none().then(|| ctx.thread_id.clone()),
-            kinds: kinds::named(args.kind.as_deref().unwrap_or(kinds::ANY))?,
+            kinds: kinds::by_name(args.kind.as_deref().unwrap_or(kinds::ANY))?,
             from,
             to,
             limit: args.limit.map_or(DEFAULT_MATCHES, NonZeroU32::get).min(MOST_MATCHES),
@@ -171,7 +171,7 @@ impl Tool for MemorySearch {
         &self.spec
     }
 
-    fn outside(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
+    fn outside_sources(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
         let found = outcome.as_ref().ok().and_then(|found| found.get("matches")?.as_array());
         let marks = found.into_iter().flatten().filter_map(|memory| memory.get("outside")?.as_array());
         marks.flatten().filter_map(|mark| mark.as_str().map(str::to_owned)).collect()
@@ -192,7 +192,7 @@ fn schema() -> Value {
         "properties": {
             "query": {"type": "string", "maxLength": 500, "description": "Words, of which any may match; none lists all"},
             "scope": {"enum": ["recent", "all"], "description": "recent is the last 14 days. Default all"},
-            "type": {"enum": kinds::names(), "description": "Default any"},
+            "type": {"enum": kinds::all_names(), "description": "Default any"},
             "date": {
                 "type": ["string", "object"],
                 "maxLength": 200,
@@ -205,14 +205,14 @@ fn schema() -> Value {
 }
 
 /// The first day that is recent.
-fn recent(now: &Zoned) -> Result<jiff::civil::Date, ToolError> {
+fn first_recent_day(now: &Zoned) -> Result<jiff::civil::Date, ToolError> {
     let first = now.date().checked_sub(Span::new().days(RECENT_DAYS));
     first.map_err(|error| ToolError::failed(format!("there is no day {RECENT_DAYS} days ago: {error}")))
 }
 
 /// A memory as an agent is told it: without what is sealed.
-fn show(memory: &MemoryRow) -> Value {
-    let (content, cut) = beginning(&memory.content, CONTENT_BYTES);
+fn render_memory(memory: &MemoryRow) -> Value {
+    let (content, cut) = truncate_text(&memory.content, CONTENT_BYTES);
     let sources: Vec<&String> = memory.source_event_ids.iter().take(SOURCES).collect();
     let mut shown = json!({
         "memory_id": memory.memory_id,
@@ -225,25 +225,25 @@ fn show(memory: &MemoryRow) -> Value {
         "score": (memory.score * 1_000.0).round() / 1_000.0,
     });
     if cut {
-        add(&mut shown, "cut", true);
+        set_field(&mut shown, "cut", true);
     }
     if !memory.outside.is_empty() {
-        add(&mut shown, "outside", memory.outside.as_slice());
+        set_field(&mut shown, "outside", memory.outside.as_slice());
     }
     shown
 }
 
-fn not_fresh(error: NotFresh, role: &str) -> ToolError {
+fn not_fresh_error(error: NotFresh, role: &str) -> ToolError {
     match error {
         NotFresh::Behind { position, wanted } => {
             let behind = wanted.saturating_sub(position);
             ToolError::unavailable(format!("the read model is {behind} messages behind; try again in a moment"))
         }
-        NotFresh::Unanswered(error) => unanswered(&error, role),
+        NotFresh::Unanswered(error) => read_model_error(&error, role),
     }
 }
 
-fn unanswered(error: &ReadError, role: &str) -> ToolError {
+fn read_model_error(error: &ReadError, role: &str) -> ToolError {
     match error.kind {
         ReadErrorKind::Unavailable => {
             tracing::warn!(%error, "memory cannot be searched");

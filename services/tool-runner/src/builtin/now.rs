@@ -15,12 +15,12 @@ pub const NAME: &str = "tools.now";
 
 /// The tool, with the time zone that calls without one get.
 #[derive(Debug)]
-pub struct Now {
+pub struct NowTool {
     spec: ToolSpec,
     default_zone: String,
 }
 
-impl Now {
+impl NowTool {
     /// `default_zone` is the IANA name of the configured time zone.
     pub fn new(default_zone: &str, timeout: Duration) -> Self {
         Self {
@@ -48,26 +48,26 @@ impl Now {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct NowArgs {
     time_zone: Option<String>,
 }
 
-impl Tool for Now {
+impl Tool for NowTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
-        let result = parse_args::<Args>(args).and_then(|args| {
+        let result = parse_args::<NowArgs>(args).and_then(|args| {
             let zone = args.time_zone.as_deref().unwrap_or(&self.default_zone);
             // The clock and not `ctx.now`: this tool exists to say what time it is when it runs.
-            describe(ctx.begun, zone)
+            describe_time(ctx.begun, zone)
         });
         Box::pin(std::future::ready(result))
     }
 }
 
-fn describe(now: Timestamp, zone: &str) -> Result<Value, ToolError> {
+fn describe_time(now: Timestamp, zone: &str) -> Result<Value, ToolError> {
     let now = now.to_zoned(time_zone(zone)?);
     Ok(json!({
         "now": rfc3339(&now),
@@ -93,7 +93,7 @@ mod tests {
     fn the_answer_holds_every_form() {
         let now: Timestamp = "2026-03-28T23:30:15.5Z".parse().unwrap();
         assert_eq!(
-            describe(now, "Europe/Berlin").unwrap(),
+            describe_time(now, "Europe/Berlin").unwrap(),
             json!({
                 "now": "2026-03-29T00:30:15+01:00",
                 "date": "2026-03-29",
@@ -103,12 +103,12 @@ mod tests {
                 "unix": 1_774_740_615,
             })
         );
-        assert_eq!(describe(now, "UTC").unwrap()["now"], "2026-03-28T23:30:15+00:00");
+        assert_eq!(describe_time(now, "UTC").unwrap()["now"], "2026-03-28T23:30:15+00:00");
     }
 
     #[test]
     fn an_unknown_zone_is_the_callers_mistake() {
-        let error = describe(Timestamp::UNIX_EPOCH, "Mars").unwrap_err();
+        let error = describe_time(Timestamp::UNIX_EPOCH, "Mars").unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
     }
 }

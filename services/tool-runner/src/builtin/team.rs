@@ -9,9 +9,9 @@ use std::num::NonZeroUsize;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use self::card::{Card, of_team};
+pub use self::card::{ContactCard, members_of_team};
 use super::parse_args;
-use super::workspace::{About, Desk, Read, add, limit, nobody};
+use super::workspace::{Desk, FileToolDefinition, FolderScan, no_outside_sources, result_limit, set_field};
 use crate::tool::{CallResult, ToolError};
 
 /// People returned when a call does not say how many.
@@ -19,12 +19,12 @@ const DEFAULT_RESULTS: usize = 50;
 /// People that one call holds in memory.
 const MAX_HELD: usize = 20_000;
 
-pub const TOOLS: [About; 1] = [About {
+pub const TOOLS: [FileToolDefinition; 1] = [FileToolDefinition {
     name: "team.members",
     description: "People in the contacts: name, role, email, phone, organization, teams and note. team keeps those of a department, category or group; query those with all its words anywhere in their entry.",
     schema,
     work,
-    outside: nobody,
+    outside: no_outside_sources,
 }];
 
 fn schema() -> Value {
@@ -42,29 +42,30 @@ fn schema() -> Value {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct TeamMembersArgs {
     query: Option<String>,
     team: Option<String>,
     limit: Option<NonZeroUsize>,
 }
 
 fn work(desk: &Desk<'_>, args: Value) -> CallResult {
-    let args: Args = parse_args(args)?;
-    let (cards, read) = contacts(desk)?;
-    let people: Vec<&Card> = match &args.team {
-        Some(team) => of_team(&cards, team),
+    let args: TeamMembersArgs = parse_args(args)?;
+    let (cards, read) = load_contacts(desk)?;
+    let people: Vec<&ContactCard> = match &args.team {
+        Some(team) => members_of_team(&cards, team),
         None => cards.iter().filter(|card| card.is_person()).collect(),
     };
-    let fits = |card: &&&Card| args.query.as_ref().is_none_or(|query| card.matches(query));
-    let found: Vec<&Card> = people.iter().filter(fits).copied().collect();
-    let members = desk.list(found.iter().map(|card| show(card)), limit(args.limit, DEFAULT_RESULTS, desk));
+    let fits = |card: &&&ContactCard| args.query.as_ref().is_none_or(|query| card.matches(query));
+    let found: Vec<&ContactCard> = people.iter().filter(fits).copied().collect();
+    let members =
+        desk.take_fitting(found.iter().map(|card| render_card(card)), result_limit(args.limit, DEFAULT_RESULTS, desk));
     let mut result = json!({"members": members, "total": found.len()});
-    read.say_what_is_missing(&mut result);
+    read.report_omissions(&mut result);
     Ok(result)
 }
 
 /// All contacts of the agent, by name.
-pub fn contacts(desk: &Desk<'_>) -> Result<(Vec<Card>, Read), ToolError> {
+pub fn load_contacts(desk: &Desk<'_>) -> Result<(Vec<ContactCard>, FolderScan), ToolError> {
     let (mut cards, mut cut) = (Vec::new(), false);
     let mut read = desk.each_file("contacts", ".vcf", |_, file| {
         let (more, whole) = card::read(&file.text());
@@ -78,7 +79,7 @@ pub fn contacts(desk: &Desk<'_>) -> Result<(Vec<Card>, Read), ToolError> {
     Ok((cards, read))
 }
 
-fn show(card: &Card) -> Value {
+fn render_card(card: &ContactCard) -> Value {
     let mut json = json!({"name": card.name});
     for (key, text) in [
         ("role", card.role.as_ref()),
@@ -88,13 +89,13 @@ fn show(card: &Card) -> Value {
         ("note", card.note.as_ref()),
     ] {
         if let Some(text) = text {
-            add(&mut json, key, text.as_str());
+            set_field(&mut json, key, text.as_str());
         }
     }
     for (key, texts) in [("teams", card.teams.as_slice()), ("further_emails", card.emails.get(1..).unwrap_or_default())]
     {
         if !texts.is_empty() {
-            add(&mut json, key, json!(texts));
+            set_field(&mut json, key, json!(texts));
         }
     }
     json

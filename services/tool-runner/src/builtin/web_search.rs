@@ -15,7 +15,7 @@ use url::Url;
 
 pub use self::config::WebSearchConfig;
 use super::parse_args;
-use super::workspace::{add, beginning};
+use super::workspace::{set_field, truncate_text};
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
 
 /// The tool's name.
@@ -41,7 +41,7 @@ pub struct WebSearch {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct WebSearchArgs {
     query: String,
     limit: Option<NonZeroUsize>,
     language: Option<String>,
@@ -81,17 +81,17 @@ impl WebSearch {
         }))
     }
 
-    async fn search(&self, args: Args) -> CallResult {
+    async fn search(&self, args: WebSearchArgs) -> CallResult {
         let mut url = self.endpoint.clone();
         url.query_pairs_mut().append_pair("q", &args.query).append_pair("format", "json");
         if let Some(language) = &args.language {
             url.query_pairs_mut().append_pair("language", language);
         }
-        let response = self.client.get(url).send().await.map_err(unreachable)?;
-        check(response.status())?;
+        let response = self.client.get(url).send().await.map_err(unreachable_error)?;
+        check_status(response.status())?;
         let body = self.read_body(response).await?;
         let most = args.limit.map_or(DEFAULT_RESULTS, NonZeroUsize::get).min(self.max_results);
-        results(&body, most)
+        parse_results(&body, most)
             .map(|found| json!({"query": args.query, "results": found.results, "answers": found.answers}))
     }
 
@@ -99,7 +99,7 @@ impl WebSearch {
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(unreachable)?);
+            body.extend_from_slice(&chunk.map_err(unreachable_error)?);
             if body.len() > self.max_body_bytes {
                 return Err(ToolError::failed(format!(
                     "the search service's answer is longer than {} bytes; ask for something narrower",
@@ -116,11 +116,11 @@ impl Tool for WebSearch {
         &self.spec
     }
 
-    fn outside(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
+    fn outside_sources(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
         let results = outcome.as_ref().ok().and_then(|found| found.get("results")?.as_array());
         let urls = results.into_iter().flatten().filter_map(|result| result.get("url")?.as_str());
         let search = outcome.as_ref().ok().map(|_| self.endpoint.host_str().unwrap_or_default());
-        search.into_iter().chain(urls).map(|url| outside::mark(outside::Kind::Web, url)).collect()
+        search.into_iter().chain(urls).map(|url| outside::source_mark(outside::OutsideSource::Web, url)).collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
@@ -152,7 +152,7 @@ fn schema() -> Value {
 }
 
 /// Converts an unsuccessful status into an error with advice for the agent.
-fn check(status: StatusCode) -> Result<(), ToolError> {
+fn check_status(status: StatusCode) -> Result<(), ToolError> {
     let advice = match status.as_u16() {
         200..=299 => return Ok(()),
         403 => "it does not allow the JSON format; the operator has to add json to search.formats of its settings",
@@ -164,7 +164,7 @@ fn check(status: StatusCode) -> Result<(), ToolError> {
     Err(ToolError::failed(format!("the search service answered {}: {advice}", status.as_u16())))
 }
 
-fn unreachable(error: reqwest::Error) -> ToolError {
+fn unreachable_error(error: reqwest::Error) -> ToolError {
     // Without the address, which is not the agent's business.
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
@@ -176,35 +176,36 @@ fn unreachable(error: reqwest::Error) -> ToolError {
 
 /// The parts of an answer that are returned, already as JSON.
 #[derive(Debug, PartialEq)]
-struct Found {
+struct WebSearchResults {
     results: Vec<Value>,
     answers: Vec<Value>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct SearxngAnswer {
     results: Vec<Value>,
     #[serde(default)]
     answers: Vec<Value>,
 }
 
-fn results(body: &[u8], most: usize) -> Result<Found, ToolError> {
-    let answer: Answer = serde_json::from_slice(body).map_err(|_| {
+fn parse_results(body: &[u8], most: usize) -> Result<WebSearchResults, ToolError> {
+    let answer: SearxngAnswer = serde_json::from_slice(body).map_err(|_| {
         ToolError::failed(
             "the search service's answer is not the JSON of a SearXNG search; the operator has to check tool_runner.web_search.url",
         )
     })?;
     // Older services answer with a text, newer ones with an object around it.
-    let text = |value: &Value| value.get("answer").unwrap_or(value).as_str().map(|text| short(text, MAX_SNIPPET_BYTES));
-    Ok(Found {
-        results: answer.results.iter().filter_map(result).take(most).collect(),
+    let text =
+        |value: &Value| value.get("answer").unwrap_or(value).as_str().map(|text| cut_text(text, MAX_SNIPPET_BYTES));
+    Ok(WebSearchResults {
+        results: answer.results.iter().filter_map(parse_result).take(most).collect(),
         answers: answer.answers.iter().filter_map(text).take(most).map(Value::from).collect(),
     })
 }
 
 /// One result; none for what leads nowhere.
-fn result(value: &Value) -> Option<Value> {
-    let text = |key: &str, max| value.get(key).and_then(Value::as_str).map(|text| short(text, max));
+fn parse_result(value: &Value) -> Option<Value> {
+    let text = |key: &str, max| value.get(key).and_then(Value::as_str).map(|text| cut_text(text, max));
     let url = value.get("url")?.as_str().filter(|url| url.len() <= MAX_URL_BYTES)?;
     let mut result = json!({
         "title": text("title", MAX_TITLE_BYTES).unwrap_or_default(),
@@ -212,13 +213,13 @@ fn result(value: &Value) -> Option<Value> {
         "snippet": text("content", MAX_SNIPPET_BYTES).unwrap_or_default(),
     });
     if let Some(published) = text("publishedDate", MAX_TITLE_BYTES) {
-        add(&mut result, "published", published);
+        set_field(&mut result, "published", published);
     }
     Some(result)
 }
 
-fn short(text: &str, max: usize) -> String {
-    beginning(text.trim(), max).0.to_owned()
+fn cut_text(text: &str, max: usize) -> String {
+    truncate_text(text.trim(), max).0.to_owned()
 }
 
 #[cfg(test)]
@@ -237,7 +238,7 @@ mod tests {
             ],
             "answers": ["42", {"answer": "also 42", "url": null}, {"weather": 1}],
         });
-        let found = results(body.to_string().as_bytes(), 2).unwrap();
+        let found = parse_results(body.to_string().as_bytes(), 2).unwrap();
         assert_eq!(
             found.results,
             [
@@ -251,9 +252,9 @@ mod tests {
     #[test]
     fn what_is_no_answer_says_whom_to_ask() {
         for body in ["<html>", "{}", "[]", "{\"results\": 3}"] {
-            assert!(results(body.as_bytes(), 2).unwrap_err().message.contains("web_search.url"), "{body}");
+            assert!(parse_results(body.as_bytes(), 2).unwrap_err().message.contains("web_search.url"), "{body}");
         }
-        assert!(check(StatusCode::OK).is_ok());
-        assert!(check(StatusCode::FORBIDDEN).unwrap_err().message.contains("json"));
+        assert!(check_status(StatusCode::OK).is_ok());
+        assert!(check_status(StatusCode::FORBIDDEN).unwrap_err().message.contains("json"));
     }
 }

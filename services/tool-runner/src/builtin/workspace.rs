@@ -5,8 +5,8 @@
 //! so nothing it says leads elsewhere.
 
 mod config;
+mod date_args;
 mod folder;
-mod when;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::config::WorkspaceConfig;
-pub use self::folder::{File, Folder, FolderError};
-pub use self::when::{Span, day_or_span, moment, span};
+pub use self::date_args::{TimeSpan, parse_day_or_span, parse_moment, parse_span};
+pub use self::folder::{Folder, FolderError, WorkspaceFile};
 use super::mail::EmailSend;
 use super::{calendar, document, mail, team};
 use crate::config::ToolsConfig;
@@ -55,7 +55,7 @@ pub fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, String> {
         list_bytes: config.max_result_bytes / 4 * 3,
         zone,
     });
-    let tool = |about: About| -> Arc<dyn Tool> {
+    let tool = |about: FileToolDefinition| -> Arc<dyn Tool> {
         Arc::new(FileTool::new(about, config.call_timeout(), Arc::clone(&workspace)))
     };
     let send = EmailSend::new(&config.mail, Arc::clone(&workspace), config.call_timeout())?;
@@ -66,7 +66,7 @@ pub fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, String> {
 
 /// The definition of a file tool. All are idempotent: they only read, or key their writes by the action.
 #[derive(Clone, Copy)]
-pub struct About {
+pub struct FileToolDefinition {
     pub name: &'static str,
     pub description: &'static str,
     pub schema: fn() -> Value,
@@ -76,7 +76,7 @@ pub struct About {
 }
 
 /// Of tools whose results hold the agent's own words, and those of its users.
-pub fn nobody(_: &Value, _: &Value) -> Vec<String> {
+pub fn no_outside_sources(_: &Value, _: &Value) -> Vec<String> {
     Vec::new()
 }
 
@@ -89,7 +89,7 @@ struct FileTool {
 }
 
 impl FileTool {
-    fn new(about: About, timeout: Duration, workspace: Arc<Workspace>) -> Self {
+    fn new(about: FileToolDefinition, timeout: Duration, workspace: Arc<Workspace>) -> Self {
         let spec = ToolSpec {
             name: about.name.to_owned(),
             description: about.description.to_owned(),
@@ -111,7 +111,7 @@ impl Tool for FileTool {
         &self.spec
     }
 
-    fn outside(&self, args: &Value, outcome: &CallResult) -> Vec<String> {
+    fn outside_sources(&self, args: &Value, outcome: &CallResult) -> Vec<String> {
         outcome.as_ref().map(|result| (self.outside)(args, result)).unwrap_or_default()
     }
 
@@ -143,7 +143,7 @@ impl<'a> Desk<'a> {
     pub fn open(workspace: &'a Workspace, ctx: &'a CallContext) -> Result<Self, ToolError> {
         let agent = Name::parse(&ctx.agent).map_err(|error| ToolError::failed(error.to_string()))?;
         Ok(Self {
-            folder: Folder::of_agent(&workspace.root, &agent)?,
+            folder: Folder::open_agent_folder(&workspace.root, &agent)?,
             agent,
             limits: &workspace.limits,
             list_bytes: workspace.list_bytes,
@@ -155,7 +155,7 @@ impl<'a> Desk<'a> {
 
     /// A folder of the agent's; made when there is none.
     pub fn folder(&self, name: &'static str) -> Result<Folder, ToolError> {
-        Ok(self.folder.make(name)?)
+        Ok(self.folder.open_or_create(name)?)
     }
 
     pub fn agent(&self) -> &str {
@@ -164,7 +164,12 @@ impl<'a> Desk<'a> {
 
     /// A file of the agent's by its path, at most `depth` folders deep, and its own name; the first `max` bytes of it.
     /// None when it is not there.
-    pub fn file<'p>(&self, path: &'p str, depth: usize, max: usize) -> Result<Option<(&'p str, File)>, ToolError> {
+    pub fn read_file<'p>(
+        &self,
+        path: &'p str,
+        depth: usize,
+        max: usize,
+    ) -> Result<Option<(&'p str, WorkspaceFile)>, ToolError> {
         let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
         let mut folder = None;
         for (number, part) in folders.into_iter().flat_map(|folders| folders.split('/')).enumerate() {
@@ -189,12 +194,12 @@ impl<'a> Desk<'a> {
     }
 
     /// A name for what this action makes, the same however often it is called.
-    pub fn key(&self) -> Uuid {
+    pub fn action_key(&self) -> Uuid {
         self.action_id.parse().unwrap_or_else(|_| Uuid::new_v5(&Uuid::NAMESPACE_OID, self.action_id.as_bytes()))
     }
 
     /// At most `most` of the items, and no more than a result has room for.
-    pub fn list(&self, items: impl IntoIterator<Item = Value>, most: usize) -> Vec<Value> {
+    pub fn take_fitting(&self, items: impl IntoIterator<Item = Value>, most: usize) -> Vec<Value> {
         let mut room = self.list_bytes;
         let fits = |item: &Value| {
             let left = room.checked_sub(item.to_string().len() + 1);
@@ -205,7 +210,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Between two files: whether anyone still waits.
-    pub fn go_on(&self) -> Result<(), ToolError> {
+    pub fn check_not_canceled(&self) -> Result<(), ToolError> {
         if self.stop.is_cancelled() { Err(ToolError::canceled("it was stopped between two files")) } else { Ok(()) }
     }
 
@@ -215,13 +220,13 @@ impl<'a> Desk<'a> {
         &self,
         folder: &'static str,
         ending: &str,
-        mut take: impl FnMut(&str, &File) -> bool,
-    ) -> Result<Read, ToolError> {
+        mut take: impl FnMut(&str, &WorkspaceFile) -> bool,
+    ) -> Result<FolderScan, ToolError> {
         let folder = self.folder(folder)?;
-        let (names, more) = folder.names(self.limits.max_files)?;
-        let mut read = Read { unreadable: 0, skipped: Vec::new(), incomplete: more };
+        let (names, more) = folder.list_names(self.limits.max_files)?;
+        let mut read = FolderScan { unreadable: 0, skipped: Vec::new(), incomplete: more };
         for name in names.iter().filter(|name| name.to_lowercase().ends_with(ending)) {
-            self.go_on()?;
+            self.check_not_canceled()?;
             match folder.read(name, self.limits.max_file_bytes) {
                 Ok(Some(file)) => {
                     read.incomplete |= file.truncated;
@@ -238,14 +243,14 @@ impl<'a> Desk<'a> {
             }
         }
         // The last file may have been given up halfway.
-        self.go_on()?;
+        self.check_not_canceled()?;
         Ok(read)
     }
 }
 
 /// The files skipped in a folder, and the limits reached, when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct FolderScan {
     /// Number of files skipped in whole or in part because they could not be read or made no sense.
     pub unreadable: usize,
     /// Names of the first skipped files.
@@ -254,18 +259,18 @@ pub struct Read {
     pub incomplete: bool,
 }
 
-impl Read {
+impl FolderScan {
     fn leave_out(&mut self, name: &str) {
         self.unreadable += 1;
-        skip(&mut self.skipped, name);
+        remember_skipped(&mut self.skipped, name);
     }
 
     /// Adds to a result what could not be taken into account.
-    pub fn say_what_is_missing(&self, result: &mut Value) {
-        add(result, "unreadable", self.unreadable);
-        add(result, "incomplete", self.incomplete);
+    pub fn report_omissions(&self, result: &mut Value) {
+        set_field(result, "unreadable", self.unreadable);
+        set_field(result, "incomplete", self.incomplete);
         if !self.skipped.is_empty() {
-            add(result, "skipped", self.skipped.clone());
+            set_field(result, "skipped", self.skipped.clone());
         }
     }
 }
@@ -275,26 +280,26 @@ const MAX_SKIPPED: usize = 10;
 const MAX_SKIPPED_BYTES: usize = 200;
 
 /// Remembers the name of a file that is left out, unless there are many already.
-pub fn skip(skipped: &mut Vec<String>, name: &str) {
+pub fn remember_skipped(skipped: &mut Vec<String>, name: &str) {
     if skipped.len() < MAX_SKIPPED {
-        skipped.push(beginning(name, MAX_SKIPPED_BYTES).0.to_owned());
+        skipped.push(truncate_text(name, MAX_SKIPPED_BYTES).0.to_owned());
     }
 }
 
 /// The number of results asked for, or `default`, but at most as many as configured.
-pub fn limit(asked: Option<NonZeroUsize>, default: usize, desk: &Desk<'_>) -> usize {
+pub fn result_limit(asked: Option<NonZeroUsize>, default: usize, desk: &Desk<'_>) -> usize {
     asked.map_or(default, NonZeroUsize::get).min(desk.limits.max_results)
 }
 
 /// Adds a member to a result, which is an object.
-pub fn add(result: &mut Value, key: &str, value: impl Into<Value>) {
+pub fn set_field(result: &mut Value, key: &str, value: impl Into<Value>) {
     if let Value::Object(members) = result {
         members.insert(key.to_owned(), value.into());
     }
 }
 
 /// The beginning of a text, at most `max` bytes of it, and whether anything was left off.
-pub fn beginning(text: &str, max: usize) -> (&str, bool) {
+pub fn truncate_text(text: &str, max: usize) -> (&str, bool) {
     let end = text.floor_char_boundary(max);
     (text.get(..end).unwrap_or(text), end < text.len())
 }

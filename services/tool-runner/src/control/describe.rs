@@ -10,18 +10,18 @@ pub fn running(process: &ProcessSpawned, state: &ProcessState) -> Value {
     let mut told = json!({
         "running_ms": state.running_ms,
         "percent": state.fraction.map(|fraction| (fraction * 1000.0).round() / 10.0),
-        "message": text(&state.message),
+        "message": non_empty(&state.message),
         "stdout": state.stdout_tail,
         "stderr": state.stderr_tail,
         "stdout_bytes": state.stdout_bytes,
         "stderr_bytes": state.stderr_bytes,
     });
-    add(&mut told, listed(process));
+    merge_fields(&mut told, running_summary(process));
     without_nulls(told)
 }
 
 /// A process that runs as far as the log knows.
-pub fn listed(process: &ProcessSpawned) -> Value {
+pub fn running_summary(process: &ProcessSpawned) -> Value {
     json!({
         "process_id": process.process_id,
         "program": process.program,
@@ -33,8 +33,8 @@ pub fn listed(process: &ProcessSpawned) -> Value {
 
 /// A process that has ended.
 pub fn ended(exited: &ProcessExited) -> Value {
-    let mut told = listed_ended(exited);
-    add(
+    let mut told = ended_summary(exited);
+    merge_fields(
         &mut told,
         json!({
             "stdout": exited.stdout_tail,
@@ -47,21 +47,21 @@ pub fn ended(exited: &ProcessExited) -> Value {
 }
 
 /// A process that has ended, in short.
-pub fn listed_ended(exited: &ProcessExited) -> Value {
+pub fn ended_summary(exited: &ProcessExited) -> Value {
     without_nulls(json!({
         "process_id": exited.process_id,
-        "program": text(&exited.program),
+        "program": non_empty(&exited.program),
         "status": "ended",
         "outcome": exited.outcome,
         "code": exited.code,
         "signal": exited.signal,
-        "reason": text(&exited.reason),
+        "reason": non_empty(&exited.reason),
         "ran_ms": exited.usage.as_ref().map(|usage| usage.wall_ms),
     }))
 }
 
 /// Describes the end of a process in words.
-pub fn how(exited: &ProcessExited) -> String {
+pub fn end_in_words(exited: &ProcessExited) -> String {
     match (exited.outcome_word(), exited.code, exited.signal) {
         (ProcessOutcome::Exited, Some(code), _) => format!("exited with code {code}"),
         (ProcessOutcome::Signaled, _, Some(signal)) => format!("ended by signal {signal}"),
@@ -87,11 +87,11 @@ pub fn action(action: Uuid, result: &ToolResult, before: bool) -> Value {
     }))
 }
 
-fn text(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn add(told: &mut Value, more: Value) {
+fn merge_fields(told: &mut Value, more: Value) {
     if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
         told.extend(more);
     }
@@ -124,10 +124,13 @@ mod tests {
     #[test]
     fn an_end_is_told_in_words() {
         let ended = |outcome: &str| ProcessExited { outcome: outcome.into(), ..Default::default() };
-        assert_eq!(how(&ProcessExited { code: Some(3), ..ended("exited") }), "exited with code 3");
-        assert_eq!(how(&ProcessExited { signal: Some(9), ..ended("signaled") }), "ended by signal 9");
-        assert_eq!(how(&ProcessExited { reason: "on request".into(), ..ended("canceled") }), "canceled: on request");
-        assert_eq!(how(&ended("supervisor_lost")), "supervisor_lost");
+        assert_eq!(end_in_words(&ProcessExited { code: Some(3), ..ended("exited") }), "exited with code 3");
+        assert_eq!(end_in_words(&ProcessExited { signal: Some(9), ..ended("signaled") }), "ended by signal 9");
+        assert_eq!(
+            end_in_words(&ProcessExited { reason: "on request".into(), ..ended("canceled") }),
+            "canceled: on request"
+        );
+        assert_eq!(end_in_words(&ended("supervisor_lost")), "supervisor_lost");
     }
 
     #[test]

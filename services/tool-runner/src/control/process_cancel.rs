@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use kairo_core::{bus::consume::backoff, ids};
+use kairo_core::{bus::consume::backoff_delay, ids};
 use kairo_proto::words::ProcessOutcome;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{Control, Target, control_tool, describe, process_schema, supervisors::Answer, watched::Process};
+use super::{
+    Control, ControlTarget, control_tool, describe, logged_process::LoggedProcess, process_schema,
+    supervisors::SupervisorAnswer,
+};
 use crate::tool::{CallContext, CallResult, ToolError, ToolSpec};
 
 pub struct ProcessCancel {
@@ -21,19 +24,19 @@ impl ProcessCancel {
     pub fn new(control: Arc<Control>) -> Self {
         let description = "Ends a process and all that it started: asks it to end and, after a grace period, kills it. \
                            Answers when it is over, with how it ended.";
-        let spec = control.spec("process.cancel", description, process_schema(json!({}), &[]));
+        let spec = control.build_spec("process.cancel", description, process_schema(json!({}), &[]));
         Self { control, spec }
     }
 
     async fn run(&self, _args: Value, ctx: CallContext) -> CallResult {
-        let target = Target::of(&ctx, "process")?;
-        if let Process::Ended(exited) = self.control.process(&target).await? {
+        let target = ControlTarget::from_context(&ctx, "process")?;
+        if let LoggedProcess::Ended(exited) = self.control.read_process(&target).await? {
             return Ok(describe::ended(&exited));
         }
         let over = async {
             tokio::select! {
                 biased;
-                exited = self.control.end(&target) => Ok(describe::ended(&exited)),
+                exited = self.control.wait_for_end(&target) => Ok(describe::ended(&exited)),
                 outcome = self.stop(&target) => outcome,
             }
         };
@@ -46,22 +49,22 @@ impl ProcessCancel {
     }
 
     /// Tries until whoever runs it is told. That it has ended is for the log to say.
-    async fn stop(&self, target: &Target) -> CallResult {
+    async fn stop(&self, target: &ControlTarget) -> CallResult {
         let mut attempt = 0;
         loop {
             match self.control.stop_process(target).await {
-                Answer::Done(_) => std::future::pending().await,
-                Answer::Refused(reason) => return Err(ToolError::failed(reason)),
-                Answer::NotBegun => {
+                SupervisorAnswer::Done(_) => std::future::pending().await,
+                SupervisorAnswer::Refused(reason) => return Err(ToolError::failed(reason)),
+                SupervisorAnswer::NotBegun => {
                     let process_id = ids::process_id(target.action);
                     let note = "it had not begun, and will not";
                     return Ok(
                         json!({ "process_id": process_id, "status": ProcessOutcome::Canceled.as_str(), "note": note }),
                     );
                 }
-                Answer::NotHere | Answer::Nobody | Answer::Silence => {
+                SupervisorAnswer::NotHere | SupervisorAnswer::Nobody | SupervisorAnswer::Silence => {
                     attempt += 1;
-                    sleep(backoff(&self.control.bus.limits, attempt)).await;
+                    sleep(backoff_delay(&self.control.bus.limits, attempt)).await;
                 }
             }
         }

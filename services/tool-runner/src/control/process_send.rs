@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
-    Control, Target, control_tool,
+    Control, ControlTarget, control_tool,
+    logged_process::{LoggedProcess, process_ended_error},
     orders::REPLY,
     process_schema,
-    supervisors::Answer,
-    unavailable,
-    watched::{Process, over},
+    supervisors::SupervisorAnswer,
+    unavailable_error,
 };
 use crate::{
     builtin::parse_args,
@@ -53,14 +53,14 @@ impl ProcessSignal {
         let description = "Sends a signal to a running process. To end one, use process.cancel.";
         let names = ["HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "KILL", "STOP", "CONT"];
         let schema = process_schema(json!({ "signal": { "type": "string", "enum": names } }), &["signal"]);
-        let spec = control.spec("process.signal", description, schema);
+        let spec = control.build_spec("process.signal", description, schema);
         Self { control, spec }
     }
 
     async fn run(&self, args: Value, ctx: CallContext) -> CallResult {
         let args: SignalArgs = parse_args(args)?;
         let order = Order::Signal(v1::ProcessSignal { name: args.signal.clone() });
-        let process_id = self.control.send(&ctx, order).await?;
+        let process_id = self.control.send_to_process(&ctx, order).await?;
         Ok(json!({ "process_id": process_id, "status": "sent", "signal": args.signal }))
     }
 }
@@ -73,7 +73,7 @@ impl ProcessWrite {
             "text": { "type": "string" },
             "close": { "type": "boolean", "description": "Whether to close the input afterwards. Default false." },
         });
-        let spec = control.spec("process.write", description, process_schema(more, &["text"]));
+        let spec = control.build_spec("process.write", description, process_schema(more, &["text"]));
         Self { control, spec }
     }
 
@@ -81,33 +81,33 @@ impl ProcessWrite {
         let args: WriteArgs = parse_args(args)?;
         let (bytes, closed) = (args.text.len(), args.close);
         let order = Order::Write(v1::ProcessWrite { text: args.text, close: args.close });
-        let process_id = self.control.send(&ctx, order).await?;
+        let process_id = self.control.send_to_process(&ctx, order).await?;
         Ok(json!({ "process_id": process_id, "status": "written", "bytes": bytes, "closed": closed }))
     }
 }
 
 impl Control {
     /// Has the process's supervisor do something to it; its id.
-    async fn send(&self, ctx: &CallContext, order: Order) -> Result<String, ToolError> {
-        let target = Target::of(ctx, "process")?;
-        match self.orders_are_known().await.map_err(unavailable)? {
+    async fn send_to_process(&self, ctx: &CallContext, order: Order) -> Result<String, ToolError> {
+        let target = ControlTarget::from_context(ctx, "process")?;
+        match self.orders_are_known().await.map_err(unavailable_error)? {
             true => self.send_order(&target, order).await?,
             false => self.send_request(&target, order).await?,
         }
         Ok(process_id(target.action).to_string())
     }
 
-    async fn send_order(&self, target: &Target, order: Order) -> Result<(), ToolError> {
-        let placed = match self.find_order(target).await.map_err(unavailable)? {
+    async fn send_order(&self, target: &ControlTarget, order: Order) -> Result<(), ToolError> {
+        let placed = match self.find_order(target).await.map_err(unavailable_error)? {
             // What came of it counts, whatever became of the process since.
             Some(earlier) => earlier,
             None => {
-                let spawned = self.running(target).await?;
+                let spawned = self.require_running(target).await?;
                 // Nobody would say what came of it.
                 if !self.liveness.is_held(&self.bus, &spawned.supervisor, target.action).await {
                     return Err(self.explain_absence(target, &spawned.supervisor).await?);
                 }
-                self.write_order(target, &spawned.supervisor, order).await.map_err(unavailable)?
+                self.write_order(target, &spawned.supervisor, order).await.map_err(unavailable_error)?
             }
         };
         match timeout(REPLY, self.wait_for_reply(target, placed.sequence)).await {
@@ -117,34 +117,34 @@ impl Control {
                 ProcessAnswered::NotHere | ProcessAnswered::NotBegun => {
                     Err(self.explain_absence(target, &reply.supervisor).await?)
                 }
-                ProcessAnswered::Unknown(_) => Err(silent(&placed.by)),
+                ProcessAnswered::Unknown(_) => Err(silent_supervisor_error(&placed.by)),
             },
-            Err(_) => Err(silent(&placed.by)),
+            Err(_) => Err(silent_supervisor_error(&placed.by)),
         }
     }
 
     /// Sends an order as a request, in a log whose readers know no orders.
-    async fn send_request(&self, target: &Target, order: Order) -> Result<(), ToolError> {
-        let spawned = self.running(target).await?;
+    async fn send_request(&self, target: &ControlTarget, order: Order) -> Result<(), ToolError> {
+        let spawned = self.require_running(target).await?;
         let ask = match order {
             Order::Stop(stop) => Ask::Stop(stop),
             Order::Signal(signal) => Ask::Signal(signal),
             Order::Write(write) => Ask::Write(write),
         };
-        match self.ask(&spawned.supervisor, target, ask).await {
-            Answer::Done(_) => Ok(()),
-            Answer::Refused(reason) => Err(ToolError::failed(reason)),
-            Answer::Silence => Err(silent(&spawned.supervisor)),
-            Answer::NotHere | Answer::NotBegun | Answer::Nobody => {
+        match self.ask_supervisor(&spawned.supervisor, target, ask).await {
+            SupervisorAnswer::Done(_) => Ok(()),
+            SupervisorAnswer::Refused(reason) => Err(ToolError::failed(reason)),
+            SupervisorAnswer::Silence => Err(silent_supervisor_error(&spawned.supervisor)),
+            SupervisorAnswer::NotHere | SupervisorAnswer::NotBegun | SupervisorAnswer::Nobody => {
                 Err(self.explain_absence(target, &spawned.supervisor).await?)
             }
         }
     }
 
     /// Builds the error of a call on a process that the supervisor no longer runs: nothing was done.
-    async fn explain_absence(&self, target: &Target, supervisor: &str) -> Result<ToolError, ToolError> {
-        Ok(match self.process(target).await? {
-            Process::Ended(exited) => over(&exited),
+    async fn explain_absence(&self, target: &ControlTarget, supervisor: &str) -> Result<ToolError, ToolError> {
+        Ok(match self.read_process(target).await? {
+            LoggedProcess::Ended(exited) => process_ended_error(&exited),
             _ => ToolError::failed(format!(
                 "the supervisor {supervisor} is gone, and the process with it; nothing was done, and its end will be \
                  known soon"
@@ -153,7 +153,7 @@ impl Control {
     }
 }
 
-fn silent(supervisor: &str) -> ToolError {
+fn silent_supervisor_error(supervisor: &str) -> ToolError {
     ToolError::in_doubt(format!(
         "the supervisor {supervisor} did not answer in time: it may have been done or not; look at process.status"
     ))

@@ -10,14 +10,14 @@ use kairo_proto::v1::{ProcessAnswer, ProcessRequest, ProcessState, ProcessStop, 
 use kairo_proto::words::ProcessAnswered;
 use prost::Message as _;
 
-use super::{Control, Target};
+use super::{Control, ControlTarget};
 
 /// Time limit for a supervisor to report on a process or to pass something on to it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The answer to a question to a supervisor.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum SupervisorAnswer {
     Done(Box<ProcessState>),
     Refused(String),
     /// The supervisor does not run it, or no longer does.
@@ -31,18 +31,24 @@ pub enum Answer {
 
 impl Control {
     /// Asks the supervisor that runs the process.
-    pub(super) async fn ask(&self, supervisor: &str, target: &Target, ask: Ask) -> Answer {
-        self.request(control_of(supervisor), target, ask, PATIENCE).await
+    pub(super) async fn ask_supervisor(&self, supervisor: &str, target: &ControlTarget, ask: Ask) -> SupervisorAnswer {
+        self.request_answer(control_of(supervisor), target, ask, PATIENCE).await
     }
 
     /// Asks whichever supervisor is given it to see that the process ends; it answers when that is so. Silence may
     /// mean that it was frozen or killed with the question in hand: ask again, somebody else will answer.
-    pub(super) async fn ask_to_stop(&self, target: &Target) -> Answer {
+    pub(super) async fn ask_to_stop(&self, target: &ControlTarget) -> SupervisorAnswer {
         let patience = self.patience.min(Duration::from_millis(self.bus.limits.ack_wait_ms));
-        self.request(SUPERVISORS_CONTROL.to_owned(), target, Ask::Stop(ProcessStop::default()), patience).await
+        self.request_answer(SUPERVISORS_CONTROL.to_owned(), target, Ask::Stop(ProcessStop::default()), patience).await
     }
 
-    async fn request(&self, subject: String, target: &Target, ask: Ask, patience: Duration) -> Answer {
+    async fn request_answer(
+        &self,
+        subject: String,
+        target: &ControlTarget,
+        ask: Ask,
+        patience: Duration,
+    ) -> SupervisorAnswer {
         let request = ProcessRequest {
             agent: target.agent.to_string(),
             action_id: target.action.to_string(),
@@ -51,20 +57,20 @@ impl Control {
             ask: Some(ask),
         };
         match self.bus.request(subject, request.encode_to_vec(), patience).await {
-            Ok(answer) => ProcessAnswer::decode(answer).map_or(Answer::Silence, read),
-            Err(NoAnswer::Nobody) => Answer::Nobody,
-            Err(NoAnswer::Silence | NoAnswer::Unavailable(_)) => Answer::Silence,
+            Ok(answer) => ProcessAnswer::decode(answer).map_or(SupervisorAnswer::Silence, interpret_answer),
+            Err(NoAnswer::Nobody) => SupervisorAnswer::Nobody,
+            Err(NoAnswer::Silence | NoAnswer::Unavailable(_)) => SupervisorAnswer::Silence,
         }
     }
 }
 
-fn read(answer: ProcessAnswer) -> Answer {
+fn interpret_answer(answer: ProcessAnswer) -> SupervisorAnswer {
     match answer.outcome_word() {
-        ProcessAnswered::Done => Answer::Done(Box::new(answer.state.unwrap_or_default())),
-        ProcessAnswered::Refused => Answer::Refused(answer.reason),
-        ProcessAnswered::NotHere => Answer::NotHere,
-        ProcessAnswered::NotBegun => Answer::NotBegun,
-        ProcessAnswered::Unknown(_) => Answer::Silence,
+        ProcessAnswered::Done => SupervisorAnswer::Done(Box::new(answer.state.unwrap_or_default())),
+        ProcessAnswered::Refused => SupervisorAnswer::Refused(answer.reason),
+        ProcessAnswered::NotHere => SupervisorAnswer::NotHere,
+        ProcessAnswered::NotBegun => SupervisorAnswer::NotBegun,
+        ProcessAnswered::Unknown(_) => SupervisorAnswer::Silence,
     }
 }
 
@@ -74,10 +80,11 @@ mod tests {
 
     #[test]
     fn answers_are_told_apart_and_an_unknown_one_says_nothing() {
-        let answer = |outcome: &str| read(ProcessAnswer { outcome: outcome.to_owned(), ..Default::default() });
-        assert_eq!(answer("done"), Answer::Done(Box::default()));
-        assert_eq!(answer("refused"), Answer::Refused(String::new()));
-        assert_eq!((answer("not_here"), answer("not_begun")), (Answer::NotHere, Answer::NotBegun));
-        assert_eq!(answer("of late"), Answer::Silence);
+        let answer =
+            |outcome: &str| interpret_answer(ProcessAnswer { outcome: outcome.to_owned(), ..Default::default() });
+        assert_eq!(answer("done"), SupervisorAnswer::Done(Box::default()));
+        assert_eq!(answer("refused"), SupervisorAnswer::Refused(String::new()));
+        assert_eq!((answer("not_here"), answer("not_begun")), (SupervisorAnswer::NotHere, SupervisorAnswer::NotBegun));
+        assert_eq!(answer("of late"), SupervisorAnswer::Silence);
     }
 }

@@ -58,7 +58,7 @@ impl ImapConfig {
         if Name::parse(&self.agent).is_err() {
             mistakes.push("agent: must be the name of an agent".to_owned());
         }
-        if let Err(problem) = Account::parse(self.url.expose()) {
+        if let Err(problem) = ImapAccount::parse(self.url.expose()) {
             mistakes.push(format!("url: {problem}"));
         }
         if !(1..=LONGEST_INTERVAL_MS).contains(&self.interval_ms) {
@@ -79,7 +79,7 @@ impl ImapConfig {
 
 /// The account that a URL describes. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct ImapAccount {
     pub encrypted: bool,
     pub host: String,
     pub port: u16,
@@ -88,7 +88,7 @@ pub struct Account {
     pub mailbox: String,
 }
 
-impl Account {
+impl ImapAccount {
     /// # Errors
     /// Returns the expected form of the URL.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
@@ -130,12 +130,12 @@ impl Account {
     /// Stands for the mailbox in names of files; the password is no part of it.
     pub fn key(&self) -> String {
         let port = self.port.to_string();
-        let key = ids::named("imap", &[&self.host, &port, &self.user, &self.mailbox]).simple().to_string();
+        let key = ids::from_parts("imap", &[&self.host, &port, &self.user, &self.mailbox]).simple().to_string();
         key.chars().take(16).collect()
     }
 
     /// A text of the server, cut and without the password should it repeat it.
-    pub fn clean(&self, text: &str) -> String {
+    pub fn redact_text(&self, text: &str) -> String {
         /// Characters of it that are shown.
         const SHOWN: usize = 300;
         // Part of it is in quotes, with what is special escaped.
@@ -145,14 +145,14 @@ impl Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for ImapAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.encrypted { "imaps" } else { "imap" };
         write!(f, "{scheme}://{}@{}:{}/{}", self.user, self.host, self.port, self.mailbox)
     }
 }
 
-impl fmt::Debug for Account {
+impl fmt::Debug for ImapAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -164,17 +164,17 @@ mod tests {
 
     #[test]
     fn a_url_says_where_the_mail_is() {
-        let account = Account::parse("imaps://ann%40example.org:p%2Fw%40rd@mail.example.org/Work/In").unwrap();
+        let account = ImapAccount::parse("imaps://ann%40example.org:p%2Fw%40rd@mail.example.org/Work/In").unwrap();
         assert_eq!(account.to_string(), "imaps://ann@example.org@mail.example.org:993/Work/In");
         assert_eq!((account.password.as_str(), format!("{account:?}").contains("p/w")), ("p/w@rd", false));
-        let plain = Account::parse("imap://a:b@[::1]:1143").unwrap();
+        let plain = ImapAccount::parse("imap://a:b@[::1]:1143").unwrap();
         assert_eq!((plain.host.as_str(), plain.port, plain.mailbox.as_str()), ("::1", 1143, "INBOX"));
-        assert_eq!(plain.key(), Account::parse("imap://a:other@[::1]:1143/INBOX").unwrap().key());
-        assert_ne!(plain.key(), Account::parse("imap://a:b@[::1]:1143/Work").unwrap().key());
-        assert_eq!(plain.clean("NO b is\r\nwrong"), "NO *** is  wrong");
-        let special = Account::parse("imap://a:b%22%5Cc@host").unwrap();
-        assert_eq!(special.clean(&format!("{:?} b\"\\c", "b\"\\c")), "\"***\" ***");
-        assert_eq!(plain.clean(&"x".repeat(100_000)).len(), 300);
+        assert_eq!(plain.key(), ImapAccount::parse("imap://a:other@[::1]:1143/INBOX").unwrap().key());
+        assert_ne!(plain.key(), ImapAccount::parse("imap://a:b@[::1]:1143/Work").unwrap().key());
+        assert_eq!(plain.redact_text("NO b is\r\nwrong"), "NO *** is  wrong");
+        let special = ImapAccount::parse("imap://a:b%22%5Cc@host").unwrap();
+        assert_eq!(special.redact_text(&format!("{:?} b\"\\c", "b\"\\c")), "\"***\" ***");
+        assert_eq!(plain.redact_text(&"x".repeat(100_000)).len(), 300);
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             "imaps://hidden:hidden@host/%ff",
             "imaps://hidden:hidden@host/Entw%C3%BCrfe",
         ] {
-            let error = Account::parse(url).unwrap_err();
+            let error = ImapAccount::parse(url).unwrap_err();
             assert!(!error.contains("hid"), "{url}");
         }
     }

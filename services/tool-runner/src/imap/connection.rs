@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, crypto::ring};
 
-use super::account::{Account, ImapConfig};
+use super::account::{ImapAccount, ImapConfig};
 
 /// Most bytes of an answer beyond the requested mail.
 const ROOM_BYTES: usize = 2 * 1024 * 1024;
@@ -38,7 +38,7 @@ pub struct ConnectionError {
 
 /// The metadata of one mail in the mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct About {
+pub struct MailMetadata {
     pub uid: Uid,
     pub size: u32,
     /// When the server got it, in seconds since 1970.
@@ -47,15 +47,15 @@ pub struct About {
 
 /// The mailbox when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedMailbox {
     pub uid_validity: u32,
     /// The number that the next mail will have, at least.
     pub uid_next: Option<Uid>,
 }
 
-pub struct Connection {
-    account: Arc<Account>,
-    session: Session<Bounded>,
+pub struct ImapConnection {
+    account: Arc<ImapAccount>,
+    session: Session<BoundedStream>,
     /// Returns true if the server announced mail since the last call, while it answered another command.
     told: Box<dyn Fn() -> bool + Send>,
     /// The number of the last mail when the mailbox was opened.
@@ -65,20 +65,21 @@ pub struct Connection {
     idle: bool,
 }
 
-impl Connection {
+impl ImapConnection {
     /// Connects and logs in.
-    pub async fn open(account: &Arc<Account>, config: &ImapConfig) -> Result<Self, ConnectionError> {
+    pub async fn open(account: &Arc<ImapAccount>, config: &ImapConfig) -> Result<Self, ConnectionError> {
         let limit = Duration::from_millis(config.timeout_ms);
-        let failed = |doing, error: &dyn fmt::Display| wrong(account, doing, &error.to_string());
-        let connecting = timeout(limit, wire(account)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let failed = |doing, error: &dyn fmt::Display| connection_error(account, doing, &error.to_string());
+        let connecting =
+            timeout(limit, connect_stream(account)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let wire = connecting.map_err(|error| failed("connecting", &error))?;
-        let mut client = Client::new(Bounded { wire, left: ROOM_BYTES });
+        let mut client = Client::new(BoundedStream { wire, left: ROOM_BYTES });
         let session = timeout(limit, async {
             client.read_response().await?.ok_or(AnswerError::ConnectionLost)?;
             client.login(&account.user, &account.password).await.map_err(|(error, _)| error)
         });
-        let mut session = within(account, "logging in", session).await?;
-        let can = within(account, "asking what it can", timeout(limit, session.capabilities())).await?;
+        let mut session = await_answer(account, "logging in", session).await?;
+        let can = await_answer(account, "asking what it can", timeout(limit, session.capabilities())).await?;
         let idle = config.idle && can.has_str("IDLE");
         let interval = Duration::from_millis(config.interval_ms);
         let unasked = session.unsolicited_responses.clone();
@@ -90,19 +91,19 @@ impl Connection {
     }
 
     /// Opens the mailbox for reading: nothing in it is changed, no mail becomes one that was seen.
-    pub async fn examine(&mut self) -> Result<Opened, ConnectionError> {
+    pub async fn examine(&mut self) -> Result<OpenedMailbox, ConnectionError> {
         const DOING: &str = "opening the mailbox";
         self.session.get_mut().left = ROOM_BYTES;
         let mailbox = self.session.examine(&self.account.mailbox);
-        let mailbox = within(&self.account, DOING, timeout(self.limit, mailbox)).await?;
-        let numberless = || wrong(&self.account, DOING, "the server does not number mails (UIDVALIDITY)");
+        let mailbox = await_answer(&self.account, DOING, timeout(self.limit, mailbox)).await?;
+        let numberless = || connection_error(&self.account, DOING, "the server does not number mails (UIDVALIDITY)");
         let uid_validity = mailbox.uid_validity.ok_or_else(numberless)?;
         self.last = mailbox.uid_next.map_or(0, |next| next.saturating_sub(1));
-        Ok(Opened { uid_validity, uid_next: mailbox.uid_next })
+        Ok(OpenedMailbox { uid_validity, uid_next: mailbox.uid_next })
     }
 
     /// The numbers of mails after this one, in order: some, if there are any.
-    pub async fn after(&mut self, uid: Uid) -> Result<Vec<Uid>, ConnectionError> {
+    pub async fn uids_after(&mut self, uid: Uid) -> Result<Vec<Uid>, ConnectionError> {
         // Of that, the answers take account.
         (self.told)();
         let mut before = uid;
@@ -111,7 +112,7 @@ impl Connection {
             let range = until.map_or_else(|| format!("UID {first}:*"), |until| format!("UID {first}:{until}"));
             self.session.get_mut().left = ROOM_BYTES;
             let found = timeout(self.limit, self.session.uid_search(range));
-            let found = within(&self.account, "looking for mail", found).await?;
+            let found = await_answer(&self.account, "looking for mail", found).await?;
             // Where it is asked for those up to the last one, that is among them, however small its number.
             let mut uids: Vec<Uid> = found.into_iter().filter(|found| *found > uid).collect();
             uids.sort_unstable();
@@ -124,18 +125,18 @@ impl Connection {
     }
 
     /// Fetches the metadata of these mails; leaves out those that are gone.
-    pub async fn about(&mut self, uids: &[Uid]) -> Result<Vec<About>, ConnectionError> {
+    pub async fn fetch_metadata(&mut self, uids: &[Uid]) -> Result<Vec<MailMetadata>, ConnectionError> {
         self.session.get_mut().left = ROOM_BYTES;
         let set = uids.iter().map(Uid::to_string).collect::<Vec<_>>().join(",");
         let told = async {
             let fetched = self.session.uid_fetch(set, "(UID INTERNALDATE RFC822.SIZE)").await?;
             let about = fetched.try_filter_map(async |mail| {
                 let received = mail.internal_date().map(|date| date.timestamp());
-                Ok(mail.uid.map(|uid| About { uid, size: mail.size.unwrap_or(0), received }))
+                Ok(mail.uid.map(|uid| MailMetadata { uid, size: mail.size.unwrap_or(0), received }))
             });
-            about.try_collect::<Vec<About>>().await
+            about.try_collect::<Vec<MailMetadata>>().await
         };
-        let mut told = within(&self.account, "asking about mails", timeout(self.limit, told)).await?;
+        let mut told = await_answer(&self.account, "asking about mails", timeout(self.limit, told)).await?;
         told.retain(|about| uids.contains(&about.uid));
         told.sort_unstable_by_key(|about| (about.uid, about.received.is_none()));
         told.dedup_by_key(|about| about.uid);
@@ -143,7 +144,7 @@ impl Connection {
     }
 
     /// The first `max` bytes of a mail; none when it is gone.
-    pub async fn mail(&mut self, uid: Uid, max: u32) -> Result<Option<Vec<u8>>, ConnectionError> {
+    pub async fn fetch_mail(&mut self, uid: Uid, max: u32) -> Result<Option<Vec<u8>>, ConnectionError> {
         let most = usize::try_from(max).unwrap_or(usize::MAX);
         self.session.get_mut().left = ROOM_BYTES.saturating_add(most);
         let fetched = async {
@@ -154,7 +155,7 @@ impl Connection {
             });
             Ok(body.try_collect::<Vec<_>>().await?.into_iter().next())
         };
-        within(&self.account, "fetching a mail", timeout(self.limit, fetched)).await
+        await_answer(&self.account, "fetching a mail", timeout(self.limit, fetched)).await
     }
 
     /// Waits until something may have come.
@@ -167,39 +168,41 @@ impl Connection {
         }
         let Self { account, session, told: came, last, limit, interval, idle } = self;
         let mut waiting = session.idle();
-        within(&account, DOING, timeout(limit, waiting.init())).await?;
+        await_answer(&account, DOING, timeout(limit, waiting.init())).await?;
         // What it told before it was waited for, it does not tell again.
         if !came() {
             let (told, _interrupt) = waiting.wait_with_timeout(interval);
             // What else the server says meanwhile puts off the timeout within.
             match timeout(interval, told).await {
                 Ok(Ok(IdleResponse::NewData(_) | IdleResponse::Timeout)) | Err(_) => {}
-                Ok(Ok(IdleResponse::ManualInterrupt)) => return Err(wrong(&account, DOING, "the server hung up")),
-                Ok(Err(error)) => return Err(wrong(&account, DOING, &said(&error))),
+                Ok(Ok(IdleResponse::ManualInterrupt)) => {
+                    return Err(connection_error(&account, DOING, "the server hung up"));
+                }
+                Ok(Err(error)) => return Err(connection_error(&account, DOING, &describe_error(&error))),
             }
         }
-        let session = within(&account, DOING, timeout(limit, waiting.done())).await?;
+        let session = await_answer(&account, DOING, timeout(limit, waiting.done())).await?;
         Ok(Self { account, session, told: came, last, limit, interval, idle })
     }
 }
 
-async fn within<T>(
-    account: &Account,
+async fn await_answer<T>(
+    account: &ImapAccount,
     doing: &'static str,
     answer: tokio::time::Timeout<impl Future<Output = Result<T, AnswerError>>>,
 ) -> Result<T, ConnectionError> {
     match answer.await {
-        Ok(answer) => answer.map_err(|error| wrong(account, doing, &said(&error))),
-        Err(_) => Err(wrong(account, doing, "the server did not answer in time (timeout_ms)")),
+        Ok(answer) => answer.map_err(|error| connection_error(account, doing, &describe_error(&error))),
+        Err(_) => Err(connection_error(account, doing, "the server did not answer in time (timeout_ms)")),
     }
 }
 
-fn wrong(account: &Account, doing: &'static str, why: &str) -> ConnectionError {
-    ConnectionError { doing, why: account.clean(why) }
+fn connection_error(account: &ImapAccount, doing: &'static str, why: &str) -> ConnectionError {
+    ConnectionError { doing, why: account.redact_text(why) }
 }
 
 /// In words. What a server sent that is no answer is not repeated: it may be somebody's mail.
-fn said(error: &AnswerError) -> String {
+fn describe_error(error: &AnswerError) -> String {
     match error {
         AnswerError::Bad(text) | AnswerError::No(text) => format!("the server refused: {text}"),
         AnswerError::ConnectionLost => "the server hung up".to_owned(),
@@ -211,7 +214,7 @@ fn said(error: &AnswerError) -> String {
     }
 }
 
-async fn wire(account: &Account) -> io::Result<Box<dyn Wire>> {
+async fn connect_stream(account: &ImapAccount) -> io::Result<Box<dyn Wire>> {
     let stream = TcpStream::connect((account.host.as_str(), account.port)).await?;
     stream.set_nodelay(true)?;
     if !account.encrypted {
@@ -231,13 +234,13 @@ impl<T: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin> Wire for T {}
 
 /// A stream that ends with an error when more comes than was asked for.
 #[derive(Debug)]
-struct Bounded {
+struct BoundedStream {
     wire: Box<dyn Wire>,
     /// Bytes that may still be read.
     left: usize,
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for BoundedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.wire).poll_read(cx, buf);
@@ -251,7 +254,7 @@ impl AsyncRead for Bounded {
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for BoundedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.wire).poll_write(cx, buf)
     }

@@ -13,9 +13,9 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
-use super::asking::Asking;
+use super::elicitation::ElicitationRouter;
 use super::roots;
-use crate::tool::{Progress, ProgressReporter};
+use crate::tool::{ProgressReport, ProgressReporter};
 
 /// Longest message of a server that is logged, in characters.
 const MAX_LOG_CHARS: usize = 2_000;
@@ -53,11 +53,11 @@ impl Drop for ProgressRoute {
 /// Receives the notifications of one server. What it declares is what a server may ask for: its roots, where some are
 /// configured, people, where somebody brings them the questions, and that calls become tasks; not completions of models.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct McpClient {
     /// The server's name.
     server: Arc<str>,
     /// Route for the server's questions to people.
-    pub asking: Asking,
+    pub asking: ElicitationRouter,
     /// Folders announced to the server as its roots.
     pub roots: Arc<[PathBuf]>,
     pub progress: ProgressRoutes,
@@ -65,17 +65,17 @@ pub struct Client {
     pub tools_changed: Arc<Notify>,
 }
 
-impl Client {
-    pub fn new(server: Arc<str>, roots: Arc<[PathBuf]>, asking: Asking) -> Self {
+impl McpClient {
+    pub fn new(server: Arc<str>, roots: Arc<[PathBuf]>, asking: ElicitationRouter) -> Self {
         Self { server, asking, roots, progress: ProgressRoutes::default(), tools_changed: Arc::default() }
     }
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for McpClient {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.extensions.get_or_insert_default().insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
-        capabilities.elicitation = self.asking.is_possible().then(|| {
+        capabilities.elicitation = self.asking.can_ask().then(|| {
             let form = FormElicitationCapability::new().with_schema_validation(true);
             ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new())
         });
@@ -86,7 +86,7 @@ impl ClientHandler for Client {
     async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
         let reporter = self.progress.lock().get(&params.progress_token).cloned();
         if let Some(reporter) = reporter {
-            reporter.report(Progress {
+            reporter.report(ProgressReport {
                 fraction: params
                     .total
                     .filter(|total| *total > 0.0)
@@ -109,7 +109,7 @@ impl ClientHandler for Client {
         &self,
         _context: RequestContext<RoleClient>,
     ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
-        Ok(roots::told(&self.roots))
+        Ok(roots::list_result(&self.roots))
     }
 
     #[expect(deprecated, reason = "servers of the versions that send such messages are there")]

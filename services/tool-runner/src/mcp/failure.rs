@@ -7,7 +7,7 @@ use rmcp::model::ErrorCode;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::oauth;
-use super::reader::{Unreadable, shortened};
+use super::reader::{UnreadableAnswer, shorten_text};
 use crate::tool::ToolError;
 
 /// Longest text of a server that is repeated in an error, in characters.
@@ -18,7 +18,7 @@ const LOST_SESSION: &str = "streamable HTTP session was re-initialized";
 
 /// The failure of a call before its server answered, or in place of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum CallFailure {
     /// The server answered with an error of the protocol.
     Refused(ToolError),
     /// The request never left: nothing was begun.
@@ -27,12 +27,12 @@ pub enum Failure {
     /// out.
     Lost(String),
     /// The server answered, and the answer does not say what came of the call.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableAnswer),
     /// Stopped on request.
     Canceled,
 }
 
-impl Failure {
+impl CallFailure {
     /// Converts the failure into the error that the agent sees. A lost call of a tool that can be repeated leaves no
     /// doubt worth a human's time: it failed, and can be called again.
     pub fn into_error(self, server: &str, idempotent: bool) -> ToolError {
@@ -49,11 +49,11 @@ impl Failure {
             )),
             Self::Unreadable(answer) if idempotent => ToolError::failed(format!(
                 "the MCP server {server} answered {}; it can be called again",
-                quoted(&answer)
+                describe_unreadable(&answer)
             )),
             Self::Unreadable(answer) => ToolError::in_doubt(format!(
                 "the MCP server {server} answered {}; check whether it had its effect before calling again",
-                quoted(&answer)
+                describe_unreadable(&answer)
             )),
             Self::Canceled => ToolError::canceled("the MCP server was told to stop; what it did until then stays done"),
         }
@@ -61,7 +61,7 @@ impl Failure {
 }
 
 /// Formats the reason an answer cannot be read, with the text that could be read.
-fn quoted(answer: &Unreadable) -> String {
+fn describe_unreadable(answer: &UnreadableAnswer) -> String {
     match answer.text.is_empty() {
         true => answer.reason.clone(),
         false => format!("{}, which says: {}", answer.reason, answer.text),
@@ -69,48 +69,48 @@ fn quoted(answer: &Unreadable) -> String {
 }
 
 /// Classifies the errors of a request that was handed to the connection.
-pub fn classify(error: &ServiceError) -> Failure {
+pub fn classify_error(error: &ServiceError) -> CallFailure {
     match error {
         // The library's own words: the call went out in a session that the server does not know any more.
         ServiceError::McpError(error) if error.message.starts_with(LOST_SESSION) => {
-            Failure::Lost(shortened(&error.message, MAX_REASON_CHARS))
+            CallFailure::Lost(shorten_text(&error.message, MAX_REASON_CHARS))
         }
         ServiceError::McpError(error) => {
-            let message = shortened(&error.message, MAX_REASON_CHARS);
-            Failure::Refused(if error.code == ErrorCode::INVALID_PARAMS {
+            let message = shorten_text(&error.message, MAX_REASON_CHARS);
+            CallFailure::Refused(if error.code == ErrorCode::INVALID_PARAMS {
                 ToolError::invalid_arguments(message)
             } else {
                 ToolError::failed(message)
             })
         }
         // A request without a valid token is not carried out.
-        ServiceError::TransportSend(error) if oauth::refusal(error).is_some() => {
-            Failure::Refused(ToolError::failed(oauth::refusal(error).unwrap_or_default()))
+        ServiceError::TransportSend(error) if oauth::refusal_reason(error).is_some() => {
+            CallFailure::Refused(ToolError::failed(oauth::refusal_reason(error).unwrap_or_default()))
         }
-        ServiceError::TransportSend(error) if never_connected(error) => Failure::NotSent(innermost(error)),
-        ServiceError::Cancelled { reason } => Failure::Refused(ToolError::failed(format!(
+        ServiceError::TransportSend(error) if never_connected(error) => CallFailure::NotSent(innermost_cause(error)),
+        ServiceError::Cancelled { reason } => CallFailure::Refused(ToolError::failed(format!(
             "the server gave the call up: {}",
             reason.as_deref().unwrap_or("it did not say why")
         ))),
         ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => {
-            Failure::Unreadable(Unreadable::new("with something other than a result", ""))
+            CallFailure::Unreadable(UnreadableAnswer::new("with something other than a result", ""))
         }
         ServiceError::TransportSend(error) if needs_sign_in(error) => {
-            Failure::Refused(ToolError::failed("the server wants to know who calls: give it a valid authorization"))
+            CallFailure::Refused(ToolError::failed("the server wants to know who calls: give it a valid authorization"))
         }
         // Anything else, also what later versions of the library add: nobody knows.
-        error => Failure::Lost(innermost(error)),
+        error => CallFailure::Lost(innermost_cause(error)),
     }
 }
 
 /// Returns true if the connection for the request could not be made at all.
 fn never_connected(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
+    error_chain(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
 }
 
 /// Returns true if the server refused the request for lack of a sign-in or a scope.
 fn needs_sign_in(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|cause| {
+    error_chain(error).any(|cause| {
         let http = cause.downcast_ref::<StreamableHttpError<reqwest::Error>>();
         matches!(http, Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)))
     })
@@ -118,16 +118,16 @@ fn needs_sign_in(error: &(dyn Error + 'static)) -> bool {
 
 /// The innermost cause, which says what happened. The outer ones repeat the URL of the request,
 /// and a URL may hold a secret.
-pub fn innermost(error: &(dyn Error + 'static)) -> String {
-    let cause = causes(error).last().unwrap_or(error);
+pub fn innermost_cause(error: &(dyn Error + 'static)) -> String {
+    let cause = error_chain(error).last().unwrap_or(error);
     match cause.downcast_ref::<reqwest::Error>() {
         Some(error) if error.is_timeout() => "the HTTP request timed out".to_owned(),
         Some(_) => "the HTTP request failed".to_owned(),
-        None => shortened(&cause.to_string(), MAX_REASON_CHARS),
+        None => shorten_text(&cause.to_string(), MAX_REASON_CHARS),
     }
 }
 
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn error_chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }
 
@@ -139,7 +139,7 @@ mod tests {
     use crate::tool::ToolErrorKind;
 
     fn kind(error: &ServiceError, idempotent: bool) -> ToolErrorKind {
-        classify(error).into_error("s", idempotent).kind
+        classify_error(error).into_error("s", idempotent).kind
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_be_read_says_what_could_be() {
-        let unreadable = || Failure::Unreadable(Unreadable::new("with HTTP 502", "bad gateway"));
+        let unreadable = || CallFailure::Unreadable(UnreadableAnswer::new("with HTTP 502", "bad gateway"));
         let error = unreadable().into_error("s", false);
         assert_eq!(error.kind, ToolErrorKind::InDoubt);
         assert!(error.message.contains("bad gateway"), "{error}");
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_never_sent_failed() {
-        let error = Failure::NotSent("refused".into()).into_error("s", false);
+        let error = CallFailure::NotSent("refused".into()).into_error("s", false);
         assert_eq!(error.kind, ToolErrorKind::Failed);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kairo_proto::words::ToolServerState;
 use tokio::sync::watch;
 
-use super::reader::shortened;
+use super::reader::shorten_text;
 
 /// Notes kept of one server; the oldest goes first.
 const MAX_NOTES: usize = 20;
@@ -44,7 +44,7 @@ impl HealthState {
 
 /// The health of one server at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
+pub struct ServerHealth {
     /// State of the server at the time of reading.
     pub state: HealthState,
     /// Negotiated version of the protocol; none unless the server is up.
@@ -63,13 +63,13 @@ pub struct Health {
 
 /// Observations shared by everything that talks to one server.
 #[derive(Debug, Clone)]
-pub struct Notes {
-    record: Arc<Mutex<Record>>,
+pub struct HealthNotes {
+    record: Arc<Mutex<HealthRecord>>,
     changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct HealthRecord {
     tools: usize,
     left_out: Vec<(String, String)>,
     notes: VecDeque<String>,
@@ -77,16 +77,16 @@ struct Record {
     stderr_end: VecDeque<u8>,
 }
 
-impl Default for Notes {
+impl Default for HealthNotes {
     fn default() -> Self {
         Self { record: Arc::default(), changes: watch::Sender::new(0) }
     }
 }
 
-impl Notes {
+impl HealthNotes {
     /// Notes what the server did; a note that is there already becomes the newest.
-    pub fn note(&self, text: &str) {
-        let text = shortened(text, MAX_NOTE_CHARS);
+    pub fn add_note(&self, text: &str) {
+        let text = shorten_text(text, MAX_NOTE_CHARS);
         tracing::debug!(note = text, "MCP server");
         let mut record = self.lock();
         record.notes.retain(|note| *note != text);
@@ -95,12 +95,12 @@ impl Notes {
             record.notes.pop_front();
         }
         drop(record);
-        self.announce();
+        self.announce_change();
     }
 
     /// Takes up what was odd about a message, and which tools of it cannot be offered.
-    pub fn take(&self, notes: &[String], left_out: &[(String, String)]) {
-        notes.iter().for_each(|note| self.note(note));
+    pub fn record_oddities(&self, notes: &[String], left_out: &[(String, String)]) {
+        notes.iter().for_each(|note| self.add_note(note));
         left_out.iter().for_each(|(name, reason)| self.leave_out(name, reason));
     }
 
@@ -111,25 +111,25 @@ impl Notes {
 
     /// Notes a tool that cannot be offered.
     pub fn leave_out(&self, name: &str, reason: &str) {
-        let entry = (shortened(name, MAX_NOTE_CHARS), shortened(reason, MAX_NOTE_CHARS));
+        let entry = (shorten_text(name, MAX_NOTE_CHARS), shorten_text(reason, MAX_NOTE_CHARS));
         let mut record = self.lock();
         if record.left_out.len() < MAX_LEFT_OUT && !record.left_out.contains(&entry) {
             record.left_out.push(entry);
             drop(record);
-            self.announce();
+            self.announce_change();
         }
     }
 
     /// Notes how many tools are offered.
-    pub fn offer(&self, tools: usize) {
+    pub fn set_tool_count(&self, tools: usize) {
         self.lock().tools = tools;
-        self.announce();
+        self.announce_change();
     }
 
     /// Notes why the server is down.
-    pub fn fail(&self, reason: &str) {
-        self.lock().last_error = Some(shortened(reason, MAX_NOTE_CHARS));
-        self.announce();
+    pub fn record_failure(&self, reason: &str) {
+        self.lock().last_error = Some(shorten_text(reason, MAX_NOTE_CHARS));
+        self.announce_change();
     }
 
     /// Keeps the end of what the server wrote to its standard error. No change is announced: it may never stop writing.
@@ -142,20 +142,20 @@ impl Notes {
     }
 
     /// Announces that the state of the server changed.
-    pub fn announce(&self) {
+    pub fn announce_change(&self) {
         self.changes.send_modify(|change| *change = change.wrapping_add(1));
     }
 
     /// Tells when anything changed, except for the standard error.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn subscribe_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     /// All that was noted, of a server in this state.
-    pub fn health(&self, state: HealthState, protocol: Option<String>) -> Health {
+    pub fn to_health(&self, state: HealthState, protocol: Option<String>) -> ServerHealth {
         let record = self.lock();
         let stderr: Vec<u8> = record.stderr_end.iter().copied().collect();
-        Health {
+        ServerHealth {
             state,
             protocol,
             tools: record.tools,
@@ -167,7 +167,7 @@ impl Notes {
     }
 
     // Nothing panics while it is held, and half a note would be harmless.
-    fn lock(&self) -> MutexGuard<'_, Record> {
+    fn lock(&self) -> MutexGuard<'_, HealthRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,42 +178,42 @@ mod tests {
 
     #[test]
     fn notes_are_bounded_and_the_newest_stay() {
-        let notes = Notes::default();
+        let notes = HealthNotes::default();
         for number in 0..50 {
-            notes.note(&format!("note {number}"));
+            notes.add_note(&format!("note {number}"));
             notes.leave_out(&format!("tool {}", number * 2), "no schema");
             notes.leave_out(&format!("tool {}", number * 2 + 1), &"long".repeat(1000));
         }
-        notes.note("note 40");
-        let health = notes.health(HealthState::Up, None);
+        notes.add_note("note 40");
+        let health = notes.to_health(HealthState::Up, None);
         assert_eq!(health.notes.len(), MAX_NOTES);
         assert_eq!(health.notes.last().map(String::as_str), Some("note 40"));
         assert_eq!(health.notes.iter().filter(|note| *note == "note 40").count(), 1);
         assert_eq!(health.left_out.len(), MAX_LEFT_OUT);
         assert!(health.left_out.iter().all(|(_, reason)| reason.chars().count() <= MAX_NOTE_CHARS + 1));
         notes.begin_list();
-        assert!(notes.health(HealthState::Up, None).left_out.is_empty());
+        assert!(notes.to_health(HealthState::Up, None).left_out.is_empty());
     }
 
     #[test]
     fn the_end_of_the_standard_error_is_kept() {
-        let notes = Notes::default();
+        let notes = HealthNotes::default();
         notes.write_stderr(&[b'a'; 10_000]);
         notes.write_stderr("the end \u{e9}".as_bytes());
-        let health = notes.health(HealthState::Down, None);
+        let health = notes.to_health(HealthState::Down, None);
         assert!(health.stderr_end.ends_with("the end \u{e9}"));
         assert_eq!(health.stderr_end.len(), MAX_STDERR_BYTES);
     }
 
     #[test]
     fn every_change_is_announced() {
-        let notes = Notes::default();
-        let mut changes = notes.changes();
+        let notes = HealthNotes::default();
+        let mut changes = notes.subscribe_changes();
         for change in [
-            Box::new(|notes: &Notes| notes.note("odd")) as Box<dyn Fn(&Notes)>,
+            Box::new(|notes: &HealthNotes| notes.add_note("odd")) as Box<dyn Fn(&HealthNotes)>,
             Box::new(|notes| notes.leave_out("t", "no schema")),
-            Box::new(|notes| notes.offer(3)),
-            Box::new(|notes| notes.fail("it exited")),
+            Box::new(|notes| notes.set_tool_count(3)),
+            Box::new(|notes| notes.record_failure("it exited")),
         ] {
             changes.mark_unchanged();
             change(&notes);

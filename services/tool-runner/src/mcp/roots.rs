@@ -20,7 +20,7 @@ pub fn mistakes(roots: &[PathBuf]) -> Vec<String> {
 }
 
 /// Builds the list of roots that a server receives.
-pub fn told(folders: &[PathBuf]) -> ListRootsResult {
+pub fn list_result(folders: &[PathBuf]) -> ListRootsResult {
     let root = |folder: &PathBuf| {
         let address = Url::from_file_path(folder).ok()?;
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn folders_become_addresses_with_names() {
-        let roots = told(&["/srv/a b".into(), "/".into()]).roots;
+        let roots = list_result(&["/srv/a b".into(), "/".into()]).roots;
         let told: Vec<_> = roots.iter().map(|root| (root.uri.as_str(), root.name.as_deref())).collect();
         assert_eq!(told, [("file:///srv/a%20b", Some("a b")), ("file:///", None)]);
     }

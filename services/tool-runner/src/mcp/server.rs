@@ -1,10 +1,10 @@
 //! Keeps one MCP server running: starts it, lists its tools, watches it, and starts it again
 //! when it died or fell silent. Every server has a task of its own, so none disturbs another.
 
-mod connecting;
-mod offering;
-mod running;
-pub(super) mod users;
+mod connection_setup;
+mod mcp_server;
+pub(super) mod per_user_server;
+mod tool_offering;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::offering::Offering;
-use self::running::Limits;
-pub use self::running::McpServer;
-use super::People;
-use super::asking::Asking;
-use super::client::Client;
-use super::failure::innermost;
-use super::handle::{Connection, Handle, State};
-use super::health::Notes;
-use super::listing;
-use super::oauth::{self, Per, SignIn, SignIns, UserSignIns};
+pub use self::mcp_server::McpServer;
+use self::mcp_server::ServerLimits;
+use self::tool_offering::ToolDestination;
+use super::PeopleAccess;
+use super::client::McpClient;
+use super::elicitation::ElicitationRouter;
+use super::failure::innermost_cause;
+use super::health::HealthNotes;
+use super::oauth::{self, SignIn, SignInOwner, SignIns, UserSignIns};
+use super::server_handle::{McpConnection, McpServerHandle, McpServerState};
+use super::tool_listing;
 use crate::catalogue::Rejection;
 use crate::config::{McpServerConfig, ToolsConfig};
 use crate::questions::Questions;
@@ -37,77 +37,79 @@ pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) -> Vec<Rejection> + Send + Syn
 /// Between two looks whether a person signed in.
 const SIGN_IN_POLL: Duration = Duration::from_secs(2);
 
-type Running = RunningService<RoleClient, Client>;
+type McpService = RunningService<RoleClient, McpClient>;
 
 /// Begins to keep a server running until `stop` is canceled.
 pub fn start(
     server: McpServerConfig,
     config: &ToolsConfig,
-    people: &People,
+    people: &PeopleAccess,
     stop: CancellationToken,
     on_tools: OnTools,
 ) -> McpServer {
-    let (name, limits, notes) = (Arc::<str>::from(server.name.as_str()), Limits::of(config), Notes::default());
+    let (name, limits, notes) =
+        (Arc::<str>::from(server.name.as_str()), ServerLimits::from_config(config), HealthNotes::default());
     let oauth = server.oauth.as_ref().zip(server.url.as_deref());
     let sign_in =
         oauth.and_then(|(oauth, url)| SignIn::new(&server.name, url, oauth, people.vault.clone())).map(Arc::new);
     let questions = people.questions.clone();
-    let per_user = server.oauth.as_ref().is_some_and(|oauth| oauth.per == Per::User);
+    let per_user = server.oauth.as_ref().is_some_and(|oauth| oauth.per == SignInOwner::User);
     if let Some(common) = sign_in.clone().filter(|_| per_user) {
         let sign_ins = Arc::new(UserSignIns::new(common));
-        let (users, state) = users::Users::new(server, limits, questions, notes.clone(), sign_ins.clone(), on_tools);
+        let (users, state) =
+            per_user_server::PerUserServer::new(server, limits, questions, notes.clone(), sign_ins.clone(), on_tools);
         let task = tokio::spawn(users.run(stop));
         return McpServer { name, state, notes, sign_ins: Some(SignIns::Users(sign_ins)), task };
     }
-    let offering = Offering::of_server(on_tools);
+    let offering = ToolDestination::for_server(on_tools);
     let sign_ins = sign_in.clone().map(SignIns::Server);
-    let parts = Parts { server, limits, sign_in, questions, notes: notes.clone(), stop, offering };
-    let (keeper, handle) = Keeper::new(parts);
+    let parts = KeeperParts { server, limits, sign_in, questions, notes: notes.clone(), stop, offering };
+    let (keeper, handle) = ConnectionKeeper::new(parts);
     McpServer { name, state: handle.state, notes, sign_ins, task: tokio::spawn(keeper.run()) }
 }
 
 /// Keeps one connection to a server.
-pub(super) struct Keeper {
+pub(super) struct ConnectionKeeper {
     server: McpServerConfig,
     sign_in: Option<Arc<SignIn>>,
-    asking: Asking,
-    handle: Handle,
-    limits: Limits,
-    state: watch::Sender<State>,
-    notes: Notes,
+    asking: ElicitationRouter,
+    handle: McpServerHandle,
+    limits: ServerLimits,
+    state: watch::Sender<McpServerState>,
+    notes: HealthNotes,
     stop: CancellationToken,
-    offering: Offering,
+    offering: ToolDestination,
 }
 
 /// The parts to build a keeper from.
-pub(super) struct Parts {
+pub(super) struct KeeperParts {
     pub server: McpServerConfig,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     pub sign_in: Option<Arc<SignIn>>,
     pub questions: Option<Arc<Questions>>,
-    pub notes: Notes,
+    pub notes: HealthNotes,
     pub stop: CancellationToken,
-    pub offering: Offering,
+    pub offering: ToolDestination,
 }
 
 /// The reason a running server is no longer attended.
-enum Ended {
+enum ConnectionEnd {
     Stopped,
     Lost(&'static str),
 }
 
-impl Keeper {
+impl ConnectionKeeper {
     /// Creates a keeper that has not begun, and the handle for calls.
-    pub(super) fn new(parts: Parts) -> (Self, Handle) {
-        let Parts { server, limits, sign_in, questions, notes, stop, offering } = parts;
-        let (state, observer) = watch::channel(State::Starting);
-        let handle = Handle {
+    pub(super) fn new(parts: KeeperParts) -> (Self, McpServerHandle) {
+        let KeeperParts { server, limits, sign_in, questions, notes, stop, offering } = parts;
+        let (state, observer) = watch::channel(McpServerState::Starting);
+        let handle = McpServerHandle {
             name: server.name.as_str().into(),
             state: observer,
             wanted: Arc::new(Notify::new()),
             suspected: Arc::new(Notify::new()),
         };
-        let asking = Asking::new(handle.name.clone(), questions);
+        let asking = ElicitationRouter::new(handle.name.clone(), questions);
         (Self { server, sign_in, asking, handle: handle.clone(), limits, state, notes, stop, offering }, handle)
     }
 
@@ -116,51 +118,51 @@ impl Keeper {
         let mut failures = 0;
         let mut generation = 0;
         while !self.stop.is_cancelled() {
-            let reason = match self.stop.run_until_cancelled(self.start()).await {
+            let reason = match self.stop.run_until_cancelled(self.start_service()).await {
                 None => break,
                 Some(Err(reason)) => {
                     attempts += 1;
                     // Only a person can grant what lacks: to start it again before is in vain.
-                    self.sign_in.as_ref().map(|sign_in| sign_in.is_scope_needed());
+                    self.sign_in.as_ref().map(|sign_in| sign_in.mark_needed_for_scope());
                     reason
                 }
                 Some(Ok((service, tools))) => {
                     generation += 1;
                     let since = Instant::now();
-                    let ended = self.attend(service, tools, generation).await;
+                    let ended = self.attend_service(service, tools, generation).await;
                     // One that lived for a while has proved that it can.
                     if since.elapsed() >= self.limits.restart_max {
                         failures = 0;
                     }
                     match ended {
-                        Ended::Stopped => break,
-                        Ended::Lost(reason) => reason.to_owned(),
+                        ConnectionEnd::Stopped => break,
+                        ConnectionEnd::Lost(reason) => reason.to_owned(),
                     }
                 }
             };
             failures += 1;
             let needed = self.sign_in.as_ref().filter(|sign_in| sign_in.is_needed());
-            let reason = match needed.filter(|sign_in| !sign_in.is_scope_needed()) {
-                Some(sign_in) => sign_in.advice(),
+            let reason = match needed.filter(|sign_in| !sign_in.mark_needed_for_scope()) {
+                Some(sign_in) => sign_in.sign_in_advice(),
                 None => reason,
             };
             tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
             // What one user lacks is not the server's.
             if needed.is_none_or(|sign_in| !sign_in.is_of_user()) {
-                self.notes.fail(&reason);
+                self.notes.record_failure(&reason);
             }
-            self.enter(State::Down { reason: reason.as_str().into(), attempts });
+            self.set_state(McpServerState::Down { reason: reason.as_str().into(), attempts });
             match needed {
                 Some(sign_in) => self.wait_for_sign_in(sign_in, &reason, &mut attempts).await,
                 None => self.wait_before_restart(failures).await,
             }
         }
-        self.enter(State::Stopped);
+        self.set_state(McpServerState::Stopped);
     }
 
-    fn enter(&self, state: State) {
+    fn set_state(&self, state: McpServerState) {
         self.state.send_replace(state);
-        self.notes.announce();
+        self.notes.announce_change();
     }
 
     /// Waits the whole delay, or until a call wants the server, but never less than the shortest
@@ -191,7 +193,7 @@ impl Keeper {
                             return;
                         }
                         *attempts += 1;
-                        self.enter(State::Down { reason: reason.into(), attempts: *attempts });
+                        self.set_state(McpServerState::Down { reason: reason.into(), attempts: *attempts });
                     }
                 }
             }
@@ -199,7 +201,7 @@ impl Keeper {
         self.stop.run_until_cancelled(wait).await;
     }
 
-    async fn start(&self) -> Result<(Running, Vec<McpToolInfo>), String> {
+    async fn start_service(&self) -> Result<(McpService, Vec<McpToolInfo>), String> {
         timeout(self.limits.start_timeout, async {
             let service = self.connect().await?;
             match self.list_tools(service.peer()).await {
@@ -215,7 +217,7 @@ impl Keeper {
     }
 
     /// Publishes the tools and looks after the server until it ends.
-    async fn attend(&self, service: Running, tools: Vec<McpToolInfo>, generation: u64) -> Ended {
+    async fn attend_service(&self, service: McpService, tools: Vec<McpToolInfo>, generation: u64) -> ConnectionEnd {
         let peer = service.peer().clone();
         let client = service.service().clone();
         tracing::info!(
@@ -224,8 +226,8 @@ impl Keeper {
             tools = tools.len(),
             "MCP server is up"
         );
-        self.publish(&peer, &tools);
-        self.enter(State::Up(Connection {
+        self.publish_tools(&peer, &tools);
+        self.set_state(McpServerState::Up(McpConnection {
             peer: peer.clone(),
             progress: client.progress.clone(),
             asking: client.asking.clone(),
@@ -234,21 +236,21 @@ impl Keeper {
         }));
         let close = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
-        let mut changes = self.subscribe(&peer).await;
+        let mut changes = self.subscribe_to_tools(&peer).await;
         let ended = loop {
             let check = tokio::select! {
-                _ = &mut closed => return Ended::Lost("its connection closed"),
-                () = self.stop.cancelled() => break Ended::Stopped,
+                _ = &mut closed => return ConnectionEnd::Lost("its connection closed"),
+                () = self.stop.cancelled() => break ConnectionEnd::Stopped,
                 () = client.tools_changed.notified() => false,
                 () = tool_list_changed(&mut changes) => false,
                 () = self.handle.suspected.notified() => true,
-                () = sign_in_needed(self.sign_in.as_deref()) => break Ended::Lost("what was granted is not valid any more"),
+                () = sign_in_needed(self.sign_in.as_deref()) => break ConnectionEnd::Lost("what was granted is not valid any more"),
             };
             let listing = timeout(self.limits.probe_timeout, self.list_tools(&peer));
             match self.stop.run_until_cancelled(listing).await {
-                None => break Ended::Stopped,
-                Some(Ok(Ok(tools))) => self.publish(&peer, &tools),
-                Some(Ok(Err(_)) | Err(_)) if check => break Ended::Lost("it does not answer"),
+                None => break ConnectionEnd::Stopped,
+                Some(Ok(Ok(tools))) => self.publish_tools(&peer, &tools),
+                Some(Ok(Err(_)) | Err(_)) if check => break ConnectionEnd::Lost("it does not answer"),
                 Some(Ok(Err(_)) | Err(_)) => {
                     tracing::warn!(server = %self.handle.name, "changed tools could not be listed");
                 }
@@ -261,11 +263,11 @@ impl Keeper {
     }
 
     async fn list_tools(&self, peer: &Peer<RoleClient>) -> Result<Vec<McpToolInfo>, String> {
-        listing::list(peer, self.limits.start_timeout, self.limits.max_tools, &self.notes_of_listing()).await
+        tool_listing::list_tools(peer, self.limits.start_timeout, self.limits.max_tools, &self.listing_notes()).await
     }
 
     /// Servers of the newer protocol tell only subscribers that their tools changed.
-    async fn subscribe(&self, peer: &Peer<RoleClient>) -> Option<Subscription> {
+    async fn subscribe_to_tools(&self, peer: &Peer<RoleClient>) -> Option<Subscription> {
         let info = peer.peer_info()?;
         let announces = info.capabilities.tools.as_ref()?.list_changed == Some(true);
         if !announces || info.protocol_version.has_initialize() {
@@ -294,14 +296,14 @@ async fn tool_list_changed(subscription: &mut Option<Subscription>) {
 /// Pending for ever where nobody signs in.
 async fn sign_in_needed(sign_in: Option<&SignIn>) {
     match sign_in {
-        Some(sign_in) => sign_in.needed().await,
+        Some(sign_in) => sign_in.wait_until_needed().await,
         None => std::future::pending().await,
     }
 }
 
 /// Returns the reason a server does not answer as it should.
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    oauth::refusal(error).unwrap_or_else(|| innermost(error))
+    oauth::refusal_reason(error).unwrap_or_else(|| innermost_cause(error))
 }
 
 /// Doubles with every failure in a row.

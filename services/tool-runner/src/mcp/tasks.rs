@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::failure::{Failure, classify};
-use super::handle::ACTION_ID_KEY;
-use crate::tool::{CallContext, Progress, ToolError};
+use super::failure::{CallFailure, classify_error};
+use super::server_handle::ACTION_ID_KEY;
+use crate::tool::{CallContext, ProgressReport, ToolError};
 
 /// Shortest and longest time between two looks at a task, whatever its server suggests.
 const POLL: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(10);
@@ -30,61 +30,61 @@ const CANCELING: Duration = Duration::from_secs(5);
 
 /// The state of a task when it was polled.
 #[derive(Debug)]
-pub enum Look {
+pub enum PolledTask {
     /// Still running.
     Working(Task),
     /// Still running, and it wants this input from the client.
     Wants(Task, rmcp::model::InputRequests),
-    Over(Result<CallToolResult, Failure>),
+    Over(Result<CallToolResult, CallFailure>),
 }
 
 /// A task that has begun, in either form.
-pub struct Running<'c> {
+pub struct RunningTask<'c> {
     pub peer: &'c Peer<RoleClient>,
     pub id: String,
     /// True for a task of the extension, false for one of the 2025-11-25 form.
     pub is_extension: bool,
 }
 
-impl Running<'_> {
+impl RunningTask<'_> {
     /// Waits until the next look is due, or the call is canceled: then the task is, too.
     ///
     /// # Errors
     /// `canceled`.
-    pub async fn pause(&self, task: &Task, ctx: &CallContext) -> Result<(), Failure> {
+    pub async fn wait_for_next_poll(&self, task: &Task, ctx: &CallContext) -> Result<(), CallFailure> {
         if let Some(message) = &task.status_message {
-            ctx.progress.report(Progress { fraction: None, message: Some(message.clone()) });
+            ctx.progress.report(ProgressReport { fraction: None, message: Some(message.clone()) });
         }
         let wanted = task.poll_interval_ms.map_or(USUAL_POLL, Duration::from_millis);
         if ctx.cancel.run_until_cancelled(sleep(wanted.clamp(*POLL.start(), *POLL.end()))).await.is_some() {
             return Ok(());
         }
         self.cancel().await;
-        Err(Failure::Canceled)
+        Err(CallFailure::Canceled)
     }
 
     /// Looks how far it is.
-    pub async fn look(&self, ctx: &CallContext) -> Result<Look, Failure> {
+    pub async fn poll_task(&self, ctx: &CallContext) -> Result<PolledTask, CallFailure> {
         let mut failed = 0;
         loop {
-            let looked = ctx.cancel.run_until_cancelled(self.get()).await;
+            let looked = ctx.cancel.run_until_cancelled(self.get_task()).await;
             let error = match looked {
                 None => {
                     self.cancel().await;
-                    return Err(Failure::Canceled);
+                    return Err(CallFailure::Canceled);
                 }
-                Some(Ok(task)) => return self.read(task).await,
+                Some(Ok(task)) => return self.read_task(task).await,
                 Some(Err(error)) => error,
             };
             failed += 1;
             // The server answered, so it will not say anything else.
             let is_final = matches!(error, ServiceError::McpError(_));
             if is_final || failed >= MAX_FAILED_LOOKS {
-                return Err(match classify(&error) {
-                    Failure::Refused(error) => {
-                        Failure::Lost(format!("its task cannot be looked at: {}", error.message))
+                return Err(match classify_error(&error) {
+                    CallFailure::Refused(error) => {
+                        CallFailure::Lost(format!("its task cannot be looked at: {}", error.message))
                     }
-                    Failure::NotSent(why) => Failure::Lost(why),
+                    CallFailure::NotSent(why) => CallFailure::Lost(why),
                     other => other,
                 });
             }
@@ -92,27 +92,27 @@ impl Running<'_> {
         }
     }
 
-    async fn read(&self, task: DetailedTask) -> Result<Look, Failure> {
+    async fn read_task(&self, task: DetailedTask) -> Result<PolledTask, CallFailure> {
         let DetailedTask { task, payload, .. } = task;
         Ok(match payload {
-            TaskPayload::Working => Look::Working(task),
-            TaskPayload::InputRequired { input_requests } => Look::Wants(task, input_requests),
-            TaskPayload::Completed { result } if self.is_extension => Look::Over(result_of(result.into())),
-            TaskPayload::Completed { .. } => Look::Over(self.result().await),
-            TaskPayload::Failed { error } => Look::Over(Err(failed(&error))),
-            TaskPayload::Cancelled => Look::Over(Err(Failure::Refused(ToolError::failed(
+            TaskPayload::Working => PolledTask::Working(task),
+            TaskPayload::InputRequired { input_requests } => PolledTask::Wants(task, input_requests),
+            TaskPayload::Completed { result } if self.is_extension => PolledTask::Over(parse_result(result.into())),
+            TaskPayload::Completed { .. } => PolledTask::Over(self.get_result().await),
+            TaskPayload::Failed { error } => PolledTask::Over(Err(task_failure(&error))),
+            TaskPayload::Cancelled => PolledTask::Over(Err(CallFailure::Refused(ToolError::failed(
                 "the server canceled the task; what it did until then stays done",
             )))),
             // A later version of the library: whatever it is, the task is not known to be over.
-            _ => Look::Working(task),
+            _ => PolledTask::Working(task),
         })
     }
 
-    async fn get(&self) -> Result<DetailedTask, ServiceError> {
+    async fn get_task(&self) -> Result<DetailedTask, ServiceError> {
         if self.is_extension {
             return Ok(self.peer.get_task(GetTaskParams::new(self.id.clone())).await?.task);
         }
-        let Former { task_id, status, status_message, poll_interval } = self.ask("tasks/get").await?;
+        let LegacyTask { task_id, status, status_message, poll_interval } = self.request_legacy("tasks/get").await?;
         let mut task = Task::new(task_id, status, "", "");
         task.status_message = status_message;
         task.poll_interval_ms = poll_interval;
@@ -127,17 +127,17 @@ impl Running<'_> {
         Ok(DetailedTask::new(task, payload))
     }
 
-    async fn result(&self) -> Result<CallToolResult, Failure> {
-        let value: Value = self.ask("tasks/result").await.map_err(|error| match classify(&error) {
-            Failure::NotSent(why) => Failure::Lost(why),
+    async fn get_result(&self) -> Result<CallToolResult, CallFailure> {
+        let value: Value = self.request_legacy("tasks/result").await.map_err(|error| match classify_error(&error) {
+            CallFailure::NotSent(why) => CallFailure::Lost(why),
             other => other,
         })?;
-        result_of(value)
+        parse_result(value)
     }
 
     /// A request of the former form, which the library does not know.
-    async fn ask<T: DeserializeOwned>(&self, method: &str) -> Result<T, ServiceError> {
-        let request = custom(method, json!({ "taskId": self.id }));
+    async fn request_legacy<T: DeserializeOwned>(&self, method: &str) -> Result<T, ServiceError> {
+        let request = custom_request(method, json!({ "taskId": self.id }));
         read_custom(self.peer.send_request(request).await?)
     }
 
@@ -145,7 +145,7 @@ impl Running<'_> {
         let canceled = async {
             match self.is_extension {
                 true => self.peer.cancel_task(CancelTaskParams::new(self.id.clone())).await,
-                false => self.ask::<Value>("tasks/cancel").await.map(drop),
+                false => self.request_legacy::<Value>("tasks/cancel").await.map(drop),
             }
         };
         // Whether it heard it does not matter any more.
@@ -156,7 +156,7 @@ impl Running<'_> {
 /// A task of 2025-11-25.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Former {
+struct LegacyTask {
     task_id: String,
     status: TaskStatus,
     status_message: Option<String>,
@@ -164,18 +164,18 @@ struct Former {
 }
 
 #[derive(Debug, Deserialize)]
-struct Begun {
-    task: Former,
+struct LegacyTaskStart {
+    task: LegacyTask,
 }
 
 /// Returns true if this refusal says that the tool must be called as a task of 2025-11-25: nothing was begun.
-pub fn is_required(error: &ServiceError) -> bool {
+pub fn error_requires_task(error: &ServiceError) -> bool {
     matches!(error, ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND)
 }
 
 /// Returns true if this result says that the tool must be called as a task: servers made with the SDK for TypeScript
 /// put the error of the protocol into a result.
-pub fn is_refused(result: &CallToolResult) -> bool {
+pub fn result_requires_task(result: &CallToolResult) -> bool {
     let text = result.content.first().and_then(|block| block.as_text());
     let is_required = text.is_some_and(|text| text.text.starts_with("MCP error -32601:") && text.text.contains("task"));
     result.is_error == Some(true) && is_required
@@ -185,22 +185,22 @@ pub fn is_refused(result: &CallToolResult) -> bool {
 ///
 /// # Errors
 /// As any call.
-pub async fn begin(
+pub async fn begin_legacy_task(
     peer: &Peer<RoleClient>,
     params: &CallToolRequestParams,
     ctx: &CallContext,
-) -> Result<String, Failure> {
+) -> Result<String, CallFailure> {
     let mut params = serde_json::to_value(params).unwrap_or_default();
     if let Some(params) = params.as_object_mut() {
         params.insert("task".to_owned(), json!({}));
         params.insert("_meta".to_owned(), json!({ ACTION_ID_KEY: ctx.action_id }));
     }
-    let sent = peer.send_request(custom("tools/call", params)).await;
-    let begun: Begun = sent.and_then(read_custom).map_err(|error| classify(&error))?;
+    let sent = peer.send_request(custom_request("tools/call", params)).await;
+    let begun: LegacyTaskStart = sent.and_then(read_custom).map_err(|error| classify_error(&error))?;
     Ok(begun.task.task_id)
 }
 
-fn custom(method: &str, params: Value) -> ClientRequest {
+fn custom_request(method: &str, params: Value) -> ClientRequest {
     ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
 }
 
@@ -212,12 +212,12 @@ fn read_custom<T: DeserializeOwned>(result: ServerResult) -> Result<T, ServiceEr
     value.and_then(serde_json::from_value).map_err(|_| ServiceError::UnexpectedResponse)
 }
 
-fn result_of(value: Value) -> Result<CallToolResult, Failure> {
+fn parse_result(value: Value) -> Result<CallToolResult, CallFailure> {
     serde_json::from_value(value)
-        .map_err(|_| Failure::Lost("its task ended with something other than a result".to_owned()))
+        .map_err(|_| CallFailure::Lost("its task ended with something other than a result".to_owned()))
 }
 
-fn failed(error: &JsonObject) -> Failure {
+fn task_failure(error: &JsonObject) -> CallFailure {
     let message = error.get("message").and_then(Value::as_str).unwrap_or("the server did not say why");
-    Failure::Refused(ToolError::failed(message.chars().take(500).collect::<String>()))
+    CallFailure::Refused(ToolError::failed(message.chars().take(500).collect::<String>()))
 }

@@ -4,11 +4,11 @@ use futures::future::BoxFuture;
 use kairo_core::outside;
 use serde_json::Value;
 
-use super::attached::Attached;
-use super::convert;
-use super::failure::Failure;
-use super::handle::Handle;
-use super::reach::Reach;
+use super::attachment_store::AttachmentStore;
+use super::connection_source::ConnectionSource;
+use super::conversion;
+use super::failure::CallFailure;
+use super::server_handle::McpServerHandle;
 use crate::config::McpServerConfig;
 use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError, ToolSpec};
 
@@ -24,17 +24,17 @@ pub struct McpTool {
     over_stdio: bool,
     /// True if the server's content counts as the operator's own words.
     trusts_content: bool,
-    reach: Reach,
-    attached: Attached,
+    reach: ConnectionSource,
+    attachments: AttachmentStore,
 }
 
 impl McpTool {
-    pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, reach: Reach) -> Self {
+    pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, reach: ConnectionSource) -> Self {
         let (over_stdio, trusts_content) = (config.command.is_some(), config.trust_content);
-        Self { spec, remote_name, over_stdio, trusts_content, reach, attached: Attached::default() }
+        Self { spec, remote_name, over_stdio, trusts_content, reach, attachments: AttachmentStore::default() }
     }
 
-    async fn call_server(&self, server: &Handle, args: Value, ctx: &CallContext) -> CallResult {
+    async fn call_server(&self, server: &McpServerHandle, args: Value, ctx: &CallContext) -> CallResult {
         let Value::Object(arguments) = args else {
             return Err(ToolError::invalid_arguments("/: must be an object"));
         };
@@ -44,25 +44,25 @@ impl McpTool {
             tries += 1;
             let connection = ctx
                 .cancel
-                .run_until_cancelled(server.connection(generation))
+                .run_until_cancelled(server.wait_for_connection(generation))
                 .await
                 .unwrap_or_else(|| Err(ToolError::canceled("nothing was begun")))?;
             generation = connection.generation;
-            let called = connection.call(&self.remote_name, arguments.clone(), ctx);
+            let called = connection.call_tool(&self.remote_name, arguments.clone(), ctx);
             let failure = match called.await {
                 Ok(result) => {
-                    self.attached.keep(&ctx.action_id, convert::attachments_of(&result));
-                    return convert::call_result(result);
+                    self.attachments.keep(&ctx.action_id, conversion::attachments_of(&result));
+                    return conversion::call_result(result);
                 }
                 Err(failure) => failure,
             };
-            let gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
-            if gone || failure == Failure::Canceled {
+            let gone = matches!(failure, CallFailure::NotSent(_) | CallFailure::Lost(_));
+            if gone || failure == CallFailure::Canceled {
                 server.suspected.notify_one();
             }
             // Over HTTP a failed request says nothing about the connection, so that waiting for
             // the next one might be waiting for ever.
-            let safe = self.spec.idempotent || matches!(failure, Failure::NotSent(_));
+            let safe = self.spec.idempotent || matches!(failure, CallFailure::NotSent(_));
             if !(gone && safe && self.over_stdio && tries < MAX_TRIES) {
                 return Err(failure.into_error(&server.name, self.spec.idempotent));
             }
@@ -75,17 +75,20 @@ impl Tool for McpTool {
         &self.spec
     }
 
-    fn outside(&self, _: &Value, _: &CallResult) -> Vec<String> {
+    fn outside_sources(&self, _: &Value, _: &CallResult) -> Vec<String> {
         // Its failures and its progress are told in the server's words, too.
         let is_trusted = self.trusts_content;
-        (!is_trusted).then(|| outside::mark(outside::Kind::Mcp, self.reach.server())).into_iter().collect()
+        (!is_trusted)
+            .then(|| outside::source_mark(outside::OutsideSource::Mcp, self.reach.server_name()))
+            .into_iter()
+            .collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
-            let route = self.reach.route(&ctx).await?;
+            let route = self.reach.find_route(&ctx).await?;
             if !self.is_repeatable() {
-                ctx.exchange.want_late();
+                ctx.exchange.request_late_answer();
             }
             let overdue = async {
                 tokio::select! {
@@ -103,10 +106,10 @@ impl Tool for McpTool {
     }
 
     fn take_attachments(&self, action_id: &str) -> Vec<Attachment> {
-        self.attached.take(action_id)
+        self.attachments.take(action_id)
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
-        Box::pin(self.reach.ready())
+        Box::pin(self.reach.wait_until_ready())
     }
 }

@@ -1,10 +1,10 @@
 //! Ways to reach an MCP server: a child process or an HTTP endpoint.
 
-mod events;
-mod http;
+mod http_client;
+mod message_stream;
 mod response;
+mod sse_parser;
 mod stdio;
-mod streaming;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,10 +18,10 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, Str
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, Command};
 
-use self::http::Http;
-use self::stdio::Stdio;
-use super::health::Notes;
-use super::oauth::{Authorized, SignIn};
+use self::http_client::McpHttpClient;
+use self::stdio::StdioTransport;
+use super::health::HealthNotes;
+use super::oauth::{AuthorizedClient, SignIn};
 use crate::config::McpServerConfig;
 
 /// Longest piece of a server's standard error that is logged at once, in bytes.
@@ -48,10 +48,14 @@ pub enum TransportError {
 ///
 /// # Errors
 /// When the program is not found or cannot be run.
-pub fn spawn(server: &McpServerConfig, program: &str, notes: &Notes) -> Result<Stdio, TransportError> {
+pub fn spawn_program(
+    server: &McpServerConfig,
+    program: &str,
+    notes: &HealthNotes,
+) -> Result<StdioTransport, TransportError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = find_program(program, &path).ok_or_else(|| TransportError::NoSuchProgram(program.to_owned()))?;
-    let mut command = dying_with_us(program, &path);
+    let mut command = command_with_death_signal(program, &path);
     command.args(&server.args).env_clear().env("PATH", &path);
     if let Some(home) = std::env::var_os("HOME") {
         command.env("HOME", home);
@@ -64,10 +68,10 @@ pub fn spawn(server: &McpServerConfig, program: &str, notes: &Notes) -> Result<S
     }
     let mut group = CommandWrap::from(command);
     group.wrap(ProcessGroup::leader());
-    let (process, stderr) = Stdio::spawn(group, notes.clone())?;
+    let (process, stderr) = StdioTransport::spawn(group, notes.clone())?;
     if let Some(stderr) = stderr {
         // Ends with the stream, which ends with the last process that holds it.
-        tokio::spawn(log_lines(server.name.clone(), stderr, notes.clone()));
+        tokio::spawn(log_stderr(server.name.clone(), stderr, notes.clone()));
     }
     Ok(process)
 }
@@ -76,13 +80,13 @@ pub fn spawn(server: &McpServerConfig, program: &str, notes: &Notes) -> Result<S
 ///
 /// # Errors
 /// When a value cannot be a header.
-pub fn connect(
+pub fn connect_http(
     server: &McpServerConfig,
     url: &str,
     parallel: usize,
-    notes: &Notes,
+    notes: &HealthNotes,
     sign_in: Option<Arc<SignIn>>,
-) -> Result<StreamableHttpClientTransport<Authorized<Http>>, TransportError> {
+) -> Result<StreamableHttpClientTransport<AuthorizedClient<McpHttpClient>>, TransportError> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
         let invalid = || TransportError::HeaderValue(name.clone());
@@ -92,7 +96,7 @@ pub fn connect(
     }
     let config =
         StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers).max_concurrent_requests(parallel);
-    let client = Authorized::new(Http::new(notes.clone())?, sign_in);
+    let client = AuthorizedClient::new(McpHttpClient::new(notes.clone())?, sign_in);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -101,7 +105,7 @@ pub fn connect(
 ///
 /// The signal is sent when the *thread* that started the program ends. Servers are started by
 /// tasks of the runtime, whose threads live as long as it does.
-fn dying_with_us(program: PathBuf, path: &OsString) -> Command {
+fn command_with_death_signal(program: PathBuf, path: &OsString) -> Command {
     match find_program("setpriv", path) {
         Some(setpriv) => {
             let mut command = Command::new(setpriv);
@@ -124,7 +128,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-async fn log_lines(server: String, stderr: ChildStderr, notes: Notes) {
+async fn log_stderr(server: String, stderr: ChildStderr, notes: HealthNotes) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// Names the field that does not fit, with the reason.
-pub fn filled(schema: &Value, content: Value) -> Result<Value, String> {
+pub fn complete_answer(schema: &Value, content: Value) -> Result<Value, String> {
     let mut fields = match content {
         Value::Null => Map::new(),
         Value::Object(fields) => fields,
@@ -63,7 +63,7 @@ mod tests {
             (json!({"name": "Ann", "iban": "x"}), Err("iban")),
             (json!("Ann"), Err("content")),
         ] {
-            let outcome = filled(&schema, content.clone());
+            let outcome = complete_answer(&schema, content.clone());
             match wanted {
                 Ok(wanted) => assert_eq!(outcome, Ok(wanted), "{content}"),
                 Err(place) => {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn what_a_person_said_is_not_repeated() {
         let schema = json!({"type": "object", "properties": {"pin": {"type": "integer"}}});
-        let why = filled(&schema, json!({"pin": "s3cret"})).unwrap_err();
+        let why = complete_answer(&schema, json!({"pin": "s3cret"})).unwrap_err();
         assert!(!why.contains("s3cret"), "{why}");
     }
 }

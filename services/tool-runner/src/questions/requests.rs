@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use kairo_core::bus::port::{Heard, Subscription};
+use kairo_core::bus::port::{LiveMessage, LiveSubscription};
 use kairo_core::bus::{Bus, BusError};
 use kairo_core::subjects::QUESTIONS;
 use kairo_proto::time;
@@ -14,14 +14,14 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use super::{Answer, Question, Questions, Refused, Subject, Wanted};
+use super::{AnswerRefusal, QuestionKind, Questions, Subject, UserAnswer, UserQuestion};
 
 /// Answers until it is dropped.
-pub struct Answering {
+pub struct QuestionResponder {
     _listening: AbortOnDropHandle<()>,
 }
 
-impl Answering {
+impl QuestionResponder {
     /// Begins to answer. Every runner is asked: each knows of its own calls.
     ///
     /// # Errors
@@ -33,20 +33,20 @@ impl Answering {
     }
 }
 
-async fn listen(bus: Bus, mut requests: Subscription, questions: Arc<Questions>) {
+async fn listen(bus: Bus, mut requests: LiveSubscription, questions: Arc<Questions>) {
     while let Some(request) = requests.next().await {
-        let Heard { reply: Some(reply), payload, .. } = request else { continue };
+        let LiveMessage { reply: Some(reply), payload, .. } = request else { continue };
         let Ok(QuestionsRequest { user, ask }) = QuestionsRequest::decode(payload) else { continue };
         let answer = match ask {
             Some(Ask::List(_)) => {
-                let rows = questions.of(&user).into_iter().map(row).collect();
+                let rows = questions.open_for_user(&user).into_iter().map(row).collect();
                 Some(QuestionsAnswer { questions: rows, ..Default::default() })
             }
-            Some(Ask::Answer(answer)) => taken(&questions, &user, &answer),
+            Some(Ask::Answer(answer)) => take_answer(&questions, &user, &answer),
             None => None,
         };
         if let Some(answer) = answer
-            && let Err(error) = bus.say(&reply, answer.encode_to_vec()).await
+            && let Err(error) = bus.send_live(&reply, answer.encode_to_vec()).await
         {
             tracing::debug!(%error, "an answer went nowhere");
         }
@@ -54,27 +54,27 @@ async fn listen(bus: Bus, mut requests: Subscription, questions: Arc<Questions>)
 }
 
 /// Takes the answer to a question; `None` if the question is not one of this runner's: another one answers.
-fn taken(questions: &Questions, user: &str, answer: &QuestionAnswer) -> Option<QuestionsAnswer> {
+fn take_answer(questions: &Questions, user: &str, answer: &QuestionAnswer) -> Option<QuestionsAnswer> {
     let id = Uuid::parse_str(&answer.question_id).ok()?;
     let said = match answer.action_word() {
-        QuestionAnswered::Accept => Answer::Accept(serde_json::from_str(&answer.content).unwrap_or(Value::Null)),
-        QuestionAnswered::Decline => Answer::Decline,
-        QuestionAnswered::Cancel | QuestionAnswered::Unknown(_) => Answer::Cancel,
+        QuestionAnswered::Accept => UserAnswer::Accept(serde_json::from_str(&answer.content).unwrap_or(Value::Null)),
+        QuestionAnswered::Decline => UserAnswer::Decline,
+        QuestionAnswered::Cancel | QuestionAnswered::Unknown(_) => UserAnswer::Cancel,
     };
-    let (outcome, reason) = match questions.answer(id, user, said) {
+    let (outcome, reason) = match questions.accept_answer(id, user, said) {
         Ok(()) => (QuestionOutcome::Taken, String::new()),
-        Err(Refused::Unfit(why)) => (QuestionOutcome::Unfit, why),
-        Err(Refused::Unknown) => return None,
+        Err(AnswerRefusal::Unfit(why)) => (QuestionOutcome::Unfit, why),
+        Err(AnswerRefusal::Unknown) => return None,
     };
     Some(QuestionsAnswer { outcome: outcome.as_str().to_owned(), reason, ..Default::default() })
 }
 
-fn row(question: Question) -> QuestionRow {
-    let Question { id, subject, message, wanted, asked_at, until } = question;
+fn row(question: UserQuestion) -> QuestionRow {
+    let UserQuestion { id, subject, message, kind: wanted, asked_at, until } = question;
     let Subject { user, agent, thread_id, action_id, server } = subject;
     let (schema, url) = match wanted {
-        Wanted::Form(schema) => (Some(Json { text: schema.to_string() }), None),
-        Wanted::Visit(url) => (None, Some(url)),
+        QuestionKind::Form(schema) => (Some(Json { text: schema.to_string() }), None),
+        QuestionKind::Visit(url) => (None, Some(url)),
     };
     QuestionRow {
         question_id: id.to_string(),

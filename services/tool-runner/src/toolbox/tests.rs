@@ -38,7 +38,7 @@ fn scripted(name: &str, behavior: Behavior) -> Arc<dyn Tool> {
 async fn toolbox(parallel: usize, behavior: Behavior) -> Toolbox {
     let config = ToolsConfig { parallel, max_result_bytes: 20, ..ToolsConfig::default() };
     let toolbox = Toolbox::start(&config, Vec::new()).await.unwrap();
-    toolbox.registry.replace("s", vec![scripted("s.tool", behavior)]);
+    toolbox.registry.replace_tools("s", vec![scripted("s.tool", behavior)]);
     toolbox
 }
 
@@ -72,7 +72,7 @@ async fn a_panic_leaves_in_doubt_what_may_have_left() {
     let error = outcome(|_| panic!("on purpose")).await;
     assert_eq!(error.unwrap_err().kind, ToolErrorKind::InDoubt);
     let error = outcome(|ctx| {
-        ctx.exchange.hold_back();
+        ctx.exchange.mark_unsent();
         panic!("on purpose")
     });
     assert_eq!(error.await.unwrap_err().kind, ToolErrorKind::Failed);
@@ -110,7 +110,7 @@ async fn with_late(behavior: Behavior) -> (ToolErrorKind, Option<CallResult>) {
     let admission = toolbox.admit(&context().holder(), "s.tool", json!({})).await.unwrap();
     let outcome = toolbox.carry_out(admission, context()).await;
     let late = match outcome.late {
-        Some(late) => late.come().await.map(|(answer, _)| answer),
+        Some(late) => late.wait_for_answer().await.map(|(answer, _)| answer),
         None => None,
     };
     (outcome.result.unwrap_err().kind, late)
@@ -120,7 +120,7 @@ async fn with_late(behavior: Behavior) -> (ToolErrorKind, Option<CallResult>) {
 async fn the_time_limit_holds_for_a_tool_that_ignores_it() {
     assert_eq!(with_late(|_| Box::pin(std::future::pending())).await, (ToolErrorKind::InDoubt, None));
     let nothing_sent = with_late(|ctx| {
-        ctx.exchange.hold_back();
+        ctx.exchange.mark_unsent();
         Box::pin(std::future::pending())
     });
     assert_eq!(nothing_sent.await, (ToolErrorKind::TimedOut, None));
@@ -164,7 +164,7 @@ async fn what_a_stopped_tool_still_says_is_its_result_where_its_peer_says_it() {
     let stopped = with_late(|ctx| {
         Box::pin(async move {
             ctx.exchange.overdue().cancelled().await;
-            ctx.exchange.answer();
+            ctx.exchange.mark_answered();
             Err(ToolError::canceled("its peer stopped it"))
         })
     });
@@ -189,17 +189,17 @@ async fn the_catalogue_is_watched_and_built_in_tools_win() {
     let mut watch = toolbox.watch();
     watch.mark_unchanged();
     let fake = scripted("tools.now", |_| panic!("must not be called"));
-    toolbox.registry.replace("tools", vec![fake]);
+    toolbox.registry.replace_tools("tools", vec![fake]);
     assert!(watch.has_changed().unwrap(), "what is left out is told, too");
     watch.mark_unchanged();
     assert!(toolbox.call("tools.now", json!({}), context()).await.is_ok());
     let more = || vec![scripted("s.more", |_| panic!("must not be called"))];
-    toolbox.registry.replace("s", more());
+    toolbox.registry.replace_tools("s", more());
     assert!(watch.has_changed().unwrap());
     assert_eq!(watch.borrow_and_update().len(), 3);
-    toolbox.registry.replace("s", more());
+    toolbox.registry.replace_tools("s", more());
     assert!(!watch.has_changed().unwrap());
-    toolbox.registry.replace("s", Vec::new());
+    toolbox.registry.replace_tools("s", Vec::new());
     assert_eq!(watch.borrow_and_update().len(), 2);
 }
 

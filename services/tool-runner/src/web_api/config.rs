@@ -8,10 +8,10 @@ use kairo_core::config::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::request::{Destination, Operation, Place};
+use super::request::{ArgumentPlace, Destination, Operation};
 use super::secrets::Headers;
 use super::template::Template;
-use super::tool::Described;
+use super::tool::ApiToolDefinition;
 use crate::tool::{Executor, ToolSpec};
 use crate::tool_name;
 
@@ -34,7 +34,7 @@ pub struct HttpToolConfig {
     pub url: String,
     /// Place of arguments that are not in the path: `query` or `body`, as JSON. Default `body` for POST, PUT and PATCH,
     /// and `query` for the others.
-    pub arguments: Option<Arguments>,
+    pub arguments: Option<DefaultArgumentPlace>,
     /// Arguments that go into the query although the others go into the body. Default none.
     pub query: Vec<String>,
     /// Headers sent with every request; `env:NAME` takes the value from the runner's environment, `file:PATH` from a
@@ -60,7 +60,7 @@ pub struct HttpToolConfig {
 /// The place of arguments in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Arguments {
+pub enum DefaultArgumentPlace {
     Query,
     Body,
 }
@@ -192,28 +192,32 @@ impl HttpToolConfig {
         if let Some(twice) = self.query.iter().find(|name| template.placeholders().any(|other| other == *name)) {
             mistakes.push(format!("query: {twice:?} is part of url already"));
         }
-        if matches!(self.method.as_str(), "GET" | "HEAD") && self.arguments == Some(Arguments::Body) {
+        if matches!(self.method.as_str(), "GET" | "HEAD") && self.arguments == Some(DefaultArgumentPlace::Body) {
             mistakes.push(format!("arguments: expected \"query\", as {} has no body", self.method));
         }
         mistakes
     }
 
     /// The tool, with `call_timeout` unless it has a limit of its own.
-    pub fn described(&self, call_timeout: Duration) -> Result<Described, String> {
+    pub fn to_definition(&self, call_timeout: Duration) -> Result<ApiToolDefinition, String> {
         let template = Template::parse(&self.url).map_err(|mistake| format!("tools.http: {}: {mistake}", self.name))?;
-        let to_query = Place::Query { exploded: true };
-        let in_path = template.placeholders().map(|name| (name.to_owned(), Place::Path));
+        let to_query = ArgumentPlace::Query { exploded: true };
+        let in_path = template.placeholders().map(|name| (name.to_owned(), ArgumentPlace::Path));
         let in_query = self.query.iter().map(|name| (name.clone(), to_query.clone()));
         let destinations = in_path.chain(in_query);
         let destinations =
             destinations.map(|(name, place)| (name.clone(), Destination { place, name })).collect::<BTreeMap<_, _>>();
         let has_body = matches!(self.method.as_str(), "POST" | "PUT" | "PATCH");
-        let others = match self.arguments.unwrap_or(if has_body { Arguments::Body } else { Arguments::Query }) {
-            Arguments::Query => to_query,
-            Arguments::Body => Place::Field,
+        let others = match self.arguments.unwrap_or(if has_body {
+            DefaultArgumentPlace::Body
+        } else {
+            DefaultArgumentPlace::Query
+        }) {
+            DefaultArgumentPlace::Query => to_query,
+            DefaultArgumentPlace::Body => ArgumentPlace::Field,
         };
         let operation = Operation { method: self.method.clone(), template, destinations, others };
-        Ok(Described {
+        Ok(ApiToolDefinition {
             spec: ToolSpec {
                 name: self.name.clone(),
                 description: self.description.clone(),

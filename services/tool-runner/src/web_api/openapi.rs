@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::document::{Documented, Wanted};
+use self::document::{DocumentedOperation, OperationSelection};
 use super::config::OpenApiConfig;
 use super::secrets::Headers;
-use super::tool::Described;
+use super::tool::ApiToolDefinition;
 use crate::config::ToolsConfig;
 use crate::tool::{Executor, ToolSpec};
 use crate::tool_name;
@@ -24,7 +24,7 @@ use crate::tool_name;
 ///
 /// # Errors
 /// Each document that cannot be read, after its key.
-pub fn read(config: &ToolsConfig) -> Result<Vec<Described>, Vec<String>> {
+pub fn read_documents(config: &ToolsConfig) -> Result<Vec<ApiToolDefinition>, Vec<String>> {
     let (mut tools, mut mistakes) = (Vec::new(), Vec::new());
     for (index, source) in config.tools.openapi.iter().enumerate() {
         match tools_of(source, config.call_timeout()) {
@@ -35,12 +35,13 @@ pub fn read(config: &ToolsConfig) -> Result<Vec<Described>, Vec<String>> {
     if mistakes.is_empty() { Ok(tools) } else { Err(mistakes) }
 }
 
-fn tools_of(source: &OpenApiConfig, call_timeout: Duration) -> Result<Vec<Described>, String> {
+fn tools_of(source: &OpenApiConfig, call_timeout: Duration) -> Result<Vec<ApiToolDefinition>, String> {
     let document = load(source)?;
     let is_wanted = |id: &str| any_matches(&source.include, id) && !any_matches(&source.exclude, id);
     let given: BTreeSet<String> = source.headers.keys().map(|name| name.to_ascii_lowercase()).collect();
-    let wanted = Wanted { base_url: source.base_url.as_deref(), is_wanted: &is_wanted, given_headers: &given };
-    let mut found = document::operations(&document, &wanted)?;
+    let wanted =
+        OperationSelection { base_url: source.base_url.as_deref(), is_wanted: &is_wanted, given_headers: &given };
+    let mut found = document::read_operations(&document, &wanted)?;
     for left in &found.left_out {
         tracing::warn!(document = %source.name, operation = left.what, reason = left.reason, "not offered as a tool");
     }
@@ -51,7 +52,7 @@ fn tools_of(source: &OpenApiConfig, call_timeout: Duration) -> Result<Vec<Descri
         }
     }
     tracing::info!(document = %source.name, tools = found.operations.len(), "OpenAPI document read");
-    found.operations.into_iter().map(|operation| described(source, operation, call_timeout)).collect()
+    found.operations.into_iter().map(|operation| to_definition(source, operation, call_timeout)).collect()
 }
 
 fn load(source: &OpenApiConfig) -> Result<Value, String> {
@@ -68,9 +69,13 @@ fn load(source: &OpenApiConfig) -> Result<Value, String> {
         .map_err(|error| format!("document: {path}, expected an OpenAPI document in JSON or YAML: {error}"))
 }
 
-fn described(source: &OpenApiConfig, documented: Documented, call_timeout: Duration) -> Result<Described, String> {
-    let Documented { id, description, schema, operation } = documented;
-    Ok(Described {
+fn to_definition(
+    source: &OpenApiConfig,
+    documented: DocumentedOperation,
+    call_timeout: Duration,
+) -> Result<ApiToolDefinition, String> {
+    let DocumentedOperation { id, description, schema, operation } = documented;
+    Ok(ApiToolDefinition {
         spec: ToolSpec {
             name: tool_name::mcp_tool_name(&source.name, &id),
             description,

@@ -9,7 +9,7 @@ use super::template::Template;
 
 /// The part of a request that carries an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ArgumentPlace {
     /// The placeholder of this name.
     Path,
     /// A parameter of the query; of a list, one parameter for each value, or one for all with commas in between.
@@ -26,7 +26,7 @@ pub enum Place {
 /// The place of an argument in the request, and its name there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    pub place: Place,
+    pub place: ArgumentPlace,
     pub name: String,
 }
 
@@ -39,12 +39,12 @@ pub struct Operation {
     /// Destinations by argument name.
     pub destinations: BTreeMap<String, Destination>,
     /// Place of all other arguments, which keep their own names.
-    pub others: Place,
+    pub others: ArgumentPlace,
 }
 
 /// A request as it is sent.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedRequest {
     pub url: Url,
     pub headers: Vec<(String, String)>,
     pub body: Option<Value>,
@@ -60,22 +60,22 @@ impl Operation {
     ///
     /// # Errors
     /// Names the invalid argument, followed by the reason.
-    pub fn prepare(&self, arguments: Map<String, Value>) -> Result<Prepared, String> {
+    pub fn prepare(&self, arguments: Map<String, Value>) -> Result<PreparedRequest, String> {
         let mut texts = BTreeMap::new();
         let (mut query, mut headers) = (Vec::new(), Vec::new());
         let (mut fields, mut body) = (Map::new(), None);
         for (argument, value) in arguments {
             let (place, name) = self.destination(&argument);
             match place {
-                Place::Field => drop(fields.insert(name, value)),
-                Place::Body => body = Some(value),
+                ArgumentPlace::Field => drop(fields.insert(name, value)),
+                ArgumentPlace::Body => body = Some(value),
                 _ if value.is_null() => {}
-                Place::Path => drop(texts.insert(name, texts_of(&argument, &value)?.join(","))),
-                Place::Header => headers.push((name, texts_of(&argument, &value)?.join(","))),
-                Place::Query { exploded: true } => {
+                ArgumentPlace::Path => drop(texts.insert(name, texts_of(&argument, &value)?.join(","))),
+                ArgumentPlace::Header => headers.push((name, texts_of(&argument, &value)?.join(","))),
+                ArgumentPlace::Query { exploded: true } => {
                     query.extend(texts_of(&argument, &value)?.into_iter().map(|text| (name.clone(), text)));
                 }
-                Place::Query { exploded: false } => query.push((name, texts_of(&argument, &value)?.join(","))),
+                ArgumentPlace::Query { exploded: false } => query.push((name, texts_of(&argument, &value)?.join(","))),
             }
         }
         let mut url = self.template.fill(&texts)?;
@@ -85,10 +85,10 @@ impl Operation {
         if body.is_none() && self.sends_fields() {
             body = Some(Value::Object(fields));
         }
-        Ok(Prepared { url, headers, body })
+        Ok(PreparedRequest { url, headers, body })
     }
 
-    fn destination(&self, argument: &str) -> (Place, String) {
+    fn destination(&self, argument: &str) -> (ArgumentPlace, String) {
         match self.destinations.get(argument) {
             Some(Destination { place, name }) => (place.clone(), name.clone()),
             None => (self.others.clone(), argument.to_owned()),
@@ -97,7 +97,7 @@ impl Operation {
 
     fn sends_fields(&self) -> bool {
         let places = self.destinations.values().map(|destination| &destination.place);
-        places.chain([&self.others]).any(|place| *place == Place::Field)
+        places.chain([&self.others]).any(|place| *place == ArgumentPlace::Field)
     }
 }
 
@@ -123,8 +123,13 @@ mod tests {
 
     use super::*;
 
-    fn operation(method: &str, url: &str, destinations: &[(&str, Place, &str)], others: Place) -> Operation {
-        let destination = |(argument, place, name): &(&str, Place, &str)| {
+    fn operation(
+        method: &str,
+        url: &str,
+        destinations: &[(&str, ArgumentPlace, &str)],
+        others: ArgumentPlace,
+    ) -> Operation {
+        let destination = |(argument, place, name): &(&str, ArgumentPlace, &str)| {
             ((*argument).to_owned(), Destination { place: place.clone(), name: (*name).to_owned() })
         };
         Operation {
@@ -135,7 +140,7 @@ mod tests {
         }
     }
 
-    fn prepared(operation: &Operation, arguments: Value) -> Result<Prepared, String> {
+    fn prepared(operation: &Operation, arguments: Value) -> Result<PreparedRequest, String> {
         let Value::Object(arguments) = arguments else { panic!("an object") };
         operation.prepare(arguments)
     }
@@ -143,12 +148,12 @@ mod tests {
     #[test]
     fn each_argument_goes_to_its_place() {
         let place = [
-            ("id", Place::Path, "id"),
-            ("tags", Place::Query { exploded: true }, "tag"),
-            ("sizes", Place::Query { exploded: false }, "size"),
-            ("trace", Place::Header, "X-Trace"),
+            ("id", ArgumentPlace::Path, "id"),
+            ("tags", ArgumentPlace::Query { exploded: true }, "tag"),
+            ("sizes", ArgumentPlace::Query { exploded: false }, "size"),
+            ("trace", ArgumentPlace::Header, "X-Trace"),
         ];
-        let post = operation("POST", "https://h/a/{id}?k=v", &place, Place::Field);
+        let post = operation("POST", "https://h/a/{id}?k=v", &place, ArgumentPlace::Field);
         let arguments =
             json!({"id": "a b", "tags": ["x", "&y"], "sizes": [1, 2], "trace": true, "n": null, "m": {"o": 1}});
         let prepared = prepared(&post, arguments).unwrap();
@@ -159,21 +164,31 @@ mod tests {
 
     #[test]
     fn what_reads_has_no_body_and_nulls_are_left_out() {
-        let get = operation("GET", "https://h/a", &[], Place::Query { exploded: true });
+        let get = operation("GET", "https://h/a", &[], ArgumentPlace::Query { exploded: true });
         let prepared = prepared(&get, json!({"q": "é", "n": null})).unwrap();
         assert_eq!((prepared.url.as_str(), prepared.body), ("https://h/a?q=%C3%A9", None));
     }
 
     #[test]
     fn a_body_can_be_one_argument() {
-        let put = operation("PUT", "https://h/a", &[("body", Place::Body, "")], Place::Query { exploded: true });
+        let put = operation(
+            "PUT",
+            "https://h/a",
+            &[("body", ArgumentPlace::Body, "")],
+            ArgumentPlace::Query { exploded: true },
+        );
         assert_eq!(prepared(&put, json!({"body": [1]})).unwrap().body, Some(json!([1])));
         assert_eq!(prepared(&put, json!({})).unwrap().body, None);
     }
 
     #[test]
     fn what_an_address_cannot_do_without_is_missed() {
-        let get = operation("GET", "https://h/{id}", &[("id", Place::Path, "id")], Place::Query { exploded: true });
+        let get = operation(
+            "GET",
+            "https://h/{id}",
+            &[("id", ArgumentPlace::Path, "id")],
+            ArgumentPlace::Query { exploded: true },
+        );
         for arguments in [json!({}), json!({"id": null}), json!({"id": ""}), json!({"id": "a\0"})] {
             assert!(prepared(&get, arguments.clone()).unwrap_err().starts_with("/id: "), "{arguments}");
         }

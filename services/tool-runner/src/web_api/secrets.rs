@@ -49,7 +49,7 @@ impl Headers {
     }
 
     /// A text without what was sent in confidence.
-    pub fn withheld_in(&self, text: &str) -> String {
+    pub fn redact_text(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| match text.contains(secret) {
             true => text.replace(secret, WITHHELD),
             false => text,
@@ -57,12 +57,12 @@ impl Headers {
     }
 
     /// Returns a value without what was sent in confidence, in every text and key.
-    pub fn withheld(&self, value: Value) -> Value {
+    pub fn redact_value(&self, value: Value) -> Value {
         match value {
-            Value::String(text) => Value::String(self.withheld_in(&text)),
-            Value::Array(values) => values.into_iter().map(|value| self.withheld(value)).collect(),
+            Value::String(text) => Value::String(self.redact_text(&text)),
+            Value::Array(values) => values.into_iter().map(|value| self.redact_value(value)).collect(),
             Value::Object(fields) => {
-                let fields = fields.into_iter().map(|(key, value)| (self.withheld_in(&key), self.withheld(value)));
+                let fields = fields.into_iter().map(|(key, value)| (self.redact_text(&key), self.redact_value(value)));
                 Value::Object(fields.collect())
             }
             other => other,
@@ -85,10 +85,10 @@ mod tests {
         let bearer = headers("Authorization", "Bearer sesame-1234");
         let echo = json!({"a": ["Bearer sesame-1234"], "sesame-1234": {"b": "the sesame-1234 of Bearer"}, "n": 1});
         let withheld = json!({"a": ["<redacted>"], "<redacted>": {"b": "the <redacted> of Bearer"}, "n": 1});
-        assert_eq!(bearer.withheld(echo), withheld);
+        assert_eq!(bearer.redact_value(echo), withheld);
         let open = headers("Accept", "application/json");
-        assert_eq!(open.withheld(json!("application/json")), json!("application/json"));
-        assert_eq!(headers("X-Version", "2").withheld(json!("2 of 12")), json!("2 of 12"), "no secret is so short");
+        assert_eq!(open.redact_value(json!("application/json")), json!("application/json"));
+        assert_eq!(headers("X-Version", "2").redact_value(json!("2 of 12")), json!("2 of 12"), "no secret is so short");
     }
 
     #[test]

@@ -15,13 +15,13 @@ pub struct Template {
     /// Scheme, host and port.
     origin: String,
     host: String,
-    path: Vec<Piece>,
+    path: Vec<PathPiece>,
     /// Query string of the URL, the same for every call.
     query: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum PathPiece {
     Literal(String),
     Placeholder(String),
 }
@@ -64,8 +64,8 @@ impl Template {
 
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
         self.path.iter().filter_map(|piece| match piece {
-            Piece::Placeholder(name) => Some(name.as_str()),
-            Piece::Literal(_) => None,
+            PathPiece::Placeholder(name) => Some(name.as_str()),
+            PathPiece::Literal(_) => None,
         })
     }
 
@@ -77,8 +77,8 @@ impl Template {
         let mut path = String::new();
         for piece in &self.path {
             match piece {
-                Piece::Literal(text) => path.push_str(text),
-                Piece::Placeholder(name) => {
+                PathPiece::Literal(text) => path.push_str(text),
+                PathPiece::Placeholder(name) => {
                     let text = texts.get(name).filter(|text| !text.is_empty());
                     let text = text.ok_or_else(|| format!("/{name}: is part of the address and must not be empty"))?;
                     path.extend(utf8_percent_encode(text, RESERVED));
@@ -96,7 +96,7 @@ impl Template {
     }
 }
 
-fn pieces(path: &str) -> Result<Vec<Piece>, String> {
+fn pieces(path: &str) -> Result<Vec<PathPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = path;
     while let Some((literal, behind)) = rest.split_once('{') {
@@ -105,13 +105,13 @@ fn pieces(path: &str) -> Result<Vec<Piece>, String> {
         if !is_name || literal.contains('}') {
             return Err("expected the name of an argument between { and }".to_owned());
         }
-        pieces.extend([Piece::Literal(literal.to_owned()), Piece::Placeholder(name.to_owned())]);
+        pieces.extend([PathPiece::Literal(literal.to_owned()), PathPiece::Placeholder(name.to_owned())]);
         rest = behind;
     }
     if rest.contains('}') {
         return Err("expected a { for each }".to_owned());
     }
-    pieces.push(Piece::Literal(rest.to_owned()));
+    pieces.push(PathPiece::Literal(rest.to_owned()));
     Ok(pieces)
 }
 

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use kairo_core::bus::{Bus, BusError, port::Heard, port::Subscription};
+use kairo_core::bus::{Bus, BusError, port::LiveMessage, port::LiveSubscription};
 use kairo_core::{ids::Name, workers};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::calling::Caller;
 use super::config::{WorkerConfig, WorkerLifecycleConfig};
-use super::message::{AnnouncedTool, Announcement, PROTOCOL, RefusedTool, Verdict};
+use super::message::{AnnouncedTool, Announcement, AnnouncementVerdict, PROTOCOL, RefusedTool};
 use super::presence::Presence;
 use super::roster::Roster;
 use super::tool::WorkerTool;
+use super::worker_call::Caller;
 use crate::config::ToolsConfig;
 use crate::published_catalogue::PublishedCatalogue;
 use crate::tool::Tool;
@@ -37,14 +37,14 @@ pub struct Attendance {
     catalogue: Arc<PublishedCatalogue>,
     lifecycle: WorkerLifecycleConfig,
     call_timeout: Duration,
-    workers: BTreeMap<Name, Worker>,
-    announcements: Option<Subscription>,
+    workers: BTreeMap<Name, AttendedWorker>,
+    announcements: Option<LiveSubscription>,
     began: Instant,
     presence: Presence,
 }
 
 /// One worker, with all its replicas.
-struct Worker {
+struct AttendedWorker {
     config: WorkerConfig,
     caller: Arc<Caller>,
     roster: Roster,
@@ -73,9 +73,9 @@ impl Attendance {
                 lifecycle: lifecycle.clone(),
                 max_result_bytes: config.max_result_bytes,
             };
-            Some((name, Worker::new(worker.clone(), caller)))
+            Some((name, AttendedWorker::new(worker.clone(), caller)))
         };
-        let workers: BTreeMap<Name, Worker> = config.tools.workers.iter().filter_map(worker).collect();
+        let workers: BTreeMap<Name, AttendedWorker> = config.tools.workers.iter().filter_map(worker).collect();
         let announcements = match workers.is_empty() {
             true => None,
             false => Some(bus.subscribe(workers::ANNOUNCEMENTS).await?),
@@ -85,20 +85,20 @@ impl Attendance {
         let mut attendance =
             Self { bus, toolbox, catalogue, lifecycle, call_timeout, workers, announcements, began, presence };
         attendance.note_presence();
-        attendance.call_the_roll().await;
+        attendance.await_first_announcements().await;
         Ok(attendance)
     }
 
     /// Asks who is there, and waits until everybody answered or the time for it is up.
-    async fn call_the_roll(&mut self) {
+    async fn await_first_announcements(&mut self) {
         for worker in self.workers.keys() {
             // Whoever does not hear it announces itself before long.
-            let _ = self.bus.say(&workers::hello(worker), "").await;
+            let _ = self.bus.send_live(&workers::hello_subject(worker), "").await;
         }
         let patience = Duration::from_millis(self.lifecycle.start_wait_ms);
         let answers = async {
             while self.workers.values().any(|worker| worker.roster.is_empty()) {
-                self.hear_next().await;
+                self.receive_next().await;
             }
         };
         if timeout(patience, answers).await.is_err() {
@@ -108,32 +108,32 @@ impl Attendance {
     }
 
     /// Goes on listening until `shutdown`.
-    pub async fn keep(mut self, shutdown: CancellationToken) {
+    pub async fn keep_listening(mut self, shutdown: CancellationToken) {
         let mut beats = interval(Duration::from_millis(self.lifecycle.announce_ms));
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,
-                _ = beats.tick() => self.forget_who_is_silent(),
-                () = self.hear_next() => {}
+                _ = beats.tick() => self.forget_silent_replicas(),
+                () = self.receive_next() => {}
             }
         }
     }
 
-    async fn hear_next(&mut self) {
+    async fn receive_next(&mut self) {
         let heard = match &mut self.announcements {
             Some(announcements) => announcements.next().await,
             None => None,
         };
         match heard {
-            Some(heard) => self.hear(heard).await,
+            Some(heard) => self.handle_announcement(heard).await,
             None => std::future::pending().await,
         }
     }
 
-    async fn hear(&mut self, heard: Heard) {
-        let Some(name) = workers::announcing(&heard.subject) else { return };
+    async fn handle_announcement(&mut self, heard: LiveMessage) {
+        let Some(name) = workers::announcing_worker(&heard.subject) else { return };
         let most = self.lifecycle.max_message_bytes;
         if heard.payload.len() > most {
             tracing::warn!(worker = %name, "announcement of more than {most} bytes passed over");
@@ -143,33 +143,37 @@ impl Attendance {
             Ok(announcement) => announcement,
             Err(error) => return tracing::warn!(worker = %name, %error, "announcement that cannot be read"),
         };
-        let (accepted, refused, error) = match self.take_in(&name, &announcement) {
+        let (accepted, refused, error) = match self.apply_announcement(&name, &announcement) {
             Ok((accepted, refused)) => (accepted, refused, None),
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
         self.note_presence();
         let (runner, announce_ms) = (self.bus.instance.to_string(), self.lifecycle.announce_ms);
-        let verdict = Verdict { runner, accepted, refused, error, announce_ms };
-        let subject = workers::announced(&name, &announcement.instance);
-        if let Err(error) = self.bus.say(&subject, json!(verdict).to_string()).await {
+        let verdict = AnnouncementVerdict { runner, accepted, refused, error, announce_ms };
+        let subject = workers::verdict_subject(&name, &announcement.instance);
+        if let Err(error) = self.bus.send_live(&subject, json!(verdict).to_string()).await {
             tracing::debug!(worker = %name, %error, "a worker could not be told what became of its announcement");
         }
     }
 
     /// The tools that are offered of it, by the names agents see, and those that are not.
-    fn take_in(&mut self, name: &Name, said: &Announcement) -> Result<(Vec<String>, Vec<RefusedTool>), String> {
+    fn apply_announcement(
+        &mut self,
+        name: &Name,
+        said: &Announcement,
+    ) -> Result<(Vec<String>, Vec<RefusedTool>), String> {
         let worker = self.workers.get_mut(name);
         let worker = worker.ok_or_else(|| format!("no worker {name} is listed in tool_runner.tools.workers"))?;
         if said.protocol != PROTOCOL {
             return Err(format!("this tool-runner speaks version {PROTOCOL} of the protocol"));
         }
-        worker.roster.hear(said, self.began.elapsed(), self.lifecycle.max_replicas)?;
+        worker.roster.apply_announcement(said, self.began.elapsed(), self.lifecycle.max_replicas)?;
         worker.offer(&self.toolbox, self.call_timeout);
         let (mut accepted, mut refused) = (Vec::new(), Vec::new());
         for tool in &said.tools {
             let full = format!("{}.{}", worker.config.prefix(), tool.name);
             let elsewise = || worker.offered.iter().any(|offered| offered.name == tool.name && offered != tool);
-            let reason = worker.rejected.get(&tool.name).cloned().or_else(|| self.catalogue.withheld(&full));
+            let reason = worker.rejected.get(&tool.name).cloned().or_else(|| self.catalogue.withheld_reason(&full));
             let reason = reason
                 .or_else(|| elsewise().then(|| "a replica that was started later describes it otherwise".to_owned()));
             match reason {
@@ -180,7 +184,7 @@ impl Attendance {
         Ok((accepted, refused))
     }
 
-    fn forget_who_is_silent(&mut self) {
+    fn forget_silent_replicas(&mut self) {
         let expiry = Duration::from_millis(self.lifecycle.announce_ms) * MISSED;
         let Some(then) = self.began.elapsed().checked_sub(expiry) else { return };
         for worker in self.workers.values_mut() {
@@ -198,7 +202,7 @@ impl Attendance {
     }
 }
 
-impl Worker {
+impl AttendedWorker {
     fn new(config: WorkerConfig, caller: Caller) -> Self {
         let (caller, present) = (Arc::new(caller), watch::Sender::new(BTreeSet::new()));
         Self { config, caller, roster: Roster::default(), present, offered: Vec::new(), rejected: BTreeMap::new() }
@@ -231,7 +235,7 @@ impl Worker {
                 WorkerTool::new(&self.config, tool, call_timeout, Arc::clone(&self.caller), self.present.subscribe());
             Arc::new(tool) as Arc<dyn Tool>
         });
-        let rejections = toolbox.offer(self.config.prefix(), made.collect());
+        let rejections = toolbox.offer_tools(self.config.prefix(), made.collect());
         let prefix = format!("{}.", self.config.prefix());
         for rejection in rejections {
             if let Some(name) = rejection.name.strip_prefix(&prefix) {

@@ -57,7 +57,7 @@ pub struct AnnouncedTool {
 
 /// The verdict of a tool-runner replica on an announcement.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct AnnouncementVerdict {
     pub runner: String,
     /// Names as agents see them.
     pub accepted: Vec<String>,
@@ -78,7 +78,7 @@ pub struct RefusedTool {
 
 /// A call.
 #[derive(Debug, Serialize)]
-pub struct Call<'c> {
+pub struct CallMessage<'c> {
     pub action_id: &'c str,
     /// The worker's own name for it.
     pub tool: &'c str,
@@ -97,7 +97,7 @@ pub struct Call<'c> {
 /// An order to the worker that executes an action.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Order {
+pub enum WorkerOrder {
     /// Asks whether it knows the action: if so, it goes on reporting progress, or the end.
     Attach,
     Cancel,
@@ -105,10 +105,10 @@ pub enum Order {
     Acknowledge,
 }
 
-/// The answer to a call, or to [`Order::Attach`].
+/// The answer to a call, or to [`WorkerOrder::Attach`].
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Answer {
+pub enum WorkerAnswer {
     /// It is worked on, or was: what is said of the action says more.
     Accepted {
         /// The replica that has it.
@@ -127,7 +127,7 @@ pub enum Answer {
 /// A worker's report on an action.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Saying {
+pub enum WorkerReport {
     /// It still works on it.
     Alive,
     Progress {
@@ -164,13 +164,13 @@ mod tests {
 
     #[test]
     fn what_later_versions_add_is_passed_over() {
-        let said: Saying = serde_json::from_value(json!({"type": "result", "value": null, "more": 1})).unwrap();
-        assert_eq!(said, Saying::Result { value: Value::Null });
-        let said: Saying = serde_json::from_value(json!({"type": "progress", "fraction": 0.5})).unwrap();
-        assert_eq!(said, Saying::Progress { fraction: Some(0.5), message: None });
-        let answer: Answer = serde_json::from_value(json!({"type": "accepted", "instance": "a"})).unwrap();
-        assert_eq!(answer, Answer::Accepted { instance: "a".to_owned() });
-        assert!(serde_json::from_value::<Saying>(json!({"type": "sings"})).is_err());
+        let said: WorkerReport = serde_json::from_value(json!({"type": "result", "value": null, "more": 1})).unwrap();
+        assert_eq!(said, WorkerReport::Result { value: Value::Null });
+        let said: WorkerReport = serde_json::from_value(json!({"type": "progress", "fraction": 0.5})).unwrap();
+        assert_eq!(said, WorkerReport::Progress { fraction: Some(0.5), message: None });
+        let answer: WorkerAnswer = serde_json::from_value(json!({"type": "accepted", "instance": "a"})).unwrap();
+        assert_eq!(answer, WorkerAnswer::Accepted { instance: "a".to_owned() });
+        assert!(serde_json::from_value::<WorkerReport>(json!({"type": "sings"})).is_err());
         assert!(serde_json::from_value::<Announcement>(json!({"protocol": 1, "instance": "A b"})).is_err());
     }
 

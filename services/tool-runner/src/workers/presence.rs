@@ -13,10 +13,10 @@ use kairo_proto::{
 
 /// The last known state of all workers, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Presence(Arc<Mutex<BTreeMap<String, Noted>>>);
+pub struct Presence(Arc<Mutex<BTreeMap<String, PresenceEntry>>>);
 
 #[derive(Clone, Debug)]
-struct Noted {
+struct PresenceEntry {
     prefix: String,
     replicas: usize,
     state: ToolServerState,
@@ -28,7 +28,7 @@ impl Presence {
     /// Notes how many replicas of a worker are there now, and its tools that are left out, with the reason.
     pub fn note(&self, name: &str, prefix: &str, replicas: usize, rejected: &BTreeMap<String, String>, now: Timestamp) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let noted = all.entry(name.to_owned()).or_insert_with(|| Noted {
+        let noted = all.entry(name.to_owned()).or_insert_with(|| PresenceEntry {
             prefix: prefix.to_owned(),
             replicas: 0,
             state: ToolServerState::Starting,
@@ -64,7 +64,7 @@ impl Presence {
     /// Returns the status row of each worker.
     pub fn rows(&self) -> Vec<ToolServerRow> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = |(name, noted): (&String, &Noted)| {
+        let row = |(name, noted): (&String, &PresenceEntry)| {
             let left_out = noted
                 .rejected
                 .iter()

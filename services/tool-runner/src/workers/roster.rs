@@ -28,7 +28,12 @@ impl Roster {
     ///
     /// # Errors
     /// When there are `most` others already.
-    pub fn hear(&mut self, announcement: &Announcement, now: Duration, most: usize) -> Result<(), String> {
+    pub fn apply_announcement(
+        &mut self,
+        announcement: &Announcement,
+        now: Duration,
+        most: usize,
+    ) -> Result<(), String> {
         if announcement.leaving {
             self.present.remove(&announcement.instance);
             return Ok(());
@@ -95,11 +100,11 @@ mod tests {
         for order in [[0, 1], [1, 0]] {
             let mut roster = Roster::default();
             for at in order {
-                roster.hear(&announcements[at], Duration::ZERO, 9).unwrap();
+                roster.apply_announcement(&announcements[at], Duration::ZERO, 9).unwrap();
             }
             assert_eq!(roster.tools(), [new.clone(), tool("b", ""), tool("c", "")]);
             let leaving = Announcement { leaving: true, ..announcements[1].clone() };
-            roster.hear(&leaving, Duration::ZERO, 9).unwrap();
+            roster.apply_announcement(&leaving, Duration::ZERO, 9).unwrap();
             assert_eq!(roster.tools(), [old.clone(), tool("b", "")]);
         }
     }
@@ -108,10 +113,10 @@ mod tests {
     fn who_is_silent_is_forgotten_and_so_many_are_known() {
         let mut roster = Roster::default();
         let seconds = Duration::from_secs;
-        roster.hear(&announcement("x", 1, &[tool("a", "")]), seconds(1), 2).unwrap();
-        roster.hear(&announcement("y", 1, &[]), seconds(5), 2).unwrap();
-        assert!(roster.hear(&announcement("z", 1, &[]), seconds(5), 2).is_err());
-        roster.hear(&announcement("y", 1, &[]), seconds(6), 2).unwrap();
+        roster.apply_announcement(&announcement("x", 1, &[tool("a", "")]), seconds(1), 2).unwrap();
+        roster.apply_announcement(&announcement("y", 1, &[]), seconds(5), 2).unwrap();
+        assert!(roster.apply_announcement(&announcement("z", 1, &[]), seconds(5), 2).is_err());
+        roster.apply_announcement(&announcement("y", 1, &[]), seconds(6), 2).unwrap();
         assert_eq!(roster.names(), BTreeSet::from(["a".to_owned()]));
         roster.forget_before(seconds(2));
         assert!(roster.names().is_empty() && !roster.is_empty());

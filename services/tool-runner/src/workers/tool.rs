@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::calling::{Caller, Calling};
 use super::config::WorkerConfig;
 use super::message::AnnouncedTool;
+use super::worker_call::{Caller, WorkerCall};
 use crate::canonical_json::canonical_json;
 use crate::tool::{CallContext, CallResult, Definer, Definition, Executor, Tool, ToolError, ToolSpec};
 
@@ -40,9 +40,9 @@ impl WorkerTool {
         Self { spec, name: announced.name.clone(), trusts_content: config.trust_content, caller, present }
     }
 
-    async fn run(&self, arguments: Value, ctx: CallContext, way: Way) -> CallResult {
+    async fn run(&self, arguments: Value, ctx: CallContext, way: CallMode) -> CallResult {
         let action = Uuid::parse_str(&ctx.action_id).map_err(|_| ToolError::failed("the id of the call is no UUID"))?;
-        let calling = Calling {
+        let calling = WorkerCall {
             tool: &self.name,
             arguments: &arguments,
             is_idempotent: self.spec.idempotent,
@@ -52,12 +52,12 @@ impl WorkerTool {
             action,
         };
         match way {
-            Way::Give => self.caller.carry_out(&calling).await,
-            Way::Rejoin => self.caller.rejoin(&calling).await,
+            CallMode::Give => self.caller.carry_out(&calling).await,
+            CallMode::Rejoin => self.caller.rejoin(&calling).await,
         }
     }
 
-    async fn somebody_is_there(&self) -> Result<(), ToolError> {
+    async fn wait_for_replica(&self) -> Result<(), ToolError> {
         let mut present = self.present.clone();
         let patience = Duration::from_millis(self.caller.lifecycle.wait_ms);
         let came = timeout(patience, present.wait_for(|present| present.contains(&self.name))).await;
@@ -72,7 +72,7 @@ impl WorkerTool {
 }
 
 /// The way a call reaches a worker.
-enum Way {
+enum CallMode {
     /// It is given to a replica.
     Give,
     /// A replica may have it: wait for its end.
@@ -100,7 +100,7 @@ pub fn spec(config: &WorkerConfig, tool: &AnnouncedTool, call_timeout: Duration)
 
 /// The digest is of all that models and people are told, and of what the worker says of effects.
 fn definition(config: &WorkerConfig, tool: &AnnouncedTool) -> Definition {
-    let digest = ids::named("worker-tool", &[&canonical_json(&json!(tool))]).to_string();
+    let digest = ids::from_parts("worker-tool", &[&canonical_json(&json!(tool))]).to_string();
     let is_accepted = config.accept.iter().any(|accepted| accepted == "*" || *accepted == digest);
     Definition { digest, is_accepted, definer: Definer::Worker }
 }
@@ -110,9 +110,9 @@ impl Tool for WorkerTool {
         &self.spec
     }
 
-    fn outside(&self, _: &Value, _: &CallResult) -> Vec<String> {
+    fn outside_sources(&self, _: &Value, _: &CallResult) -> Vec<String> {
         // Its failures and its progress are told in the worker's words, too.
-        let mark = || outside::mark(outside::Kind::Worker, self.caller.worker.as_str());
+        let mark = || outside::source_mark(outside::OutsideSource::Worker, self.caller.worker.as_str());
         (!self.trusts_content).then(mark).into_iter().collect()
     }
 
@@ -122,15 +122,15 @@ impl Tool for WorkerTool {
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
-        Box::pin(self.run(args, ctx, Way::Give))
+        Box::pin(self.run(args, ctx, CallMode::Give))
     }
 
     fn rejoin(self: Arc<Self>, ctx: CallContext) -> Option<BoxFuture<'static, CallResult>> {
-        Some(Box::pin(async move { self.run(Value::Null, ctx, Way::Rejoin).await }))
+        Some(Box::pin(async move { self.run(Value::Null, ctx, CallMode::Rejoin).await }))
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
-        Box::pin(self.somebody_is_there())
+        Box::pin(self.wait_for_replica())
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_imap::{Client, Session};
-use kairo_local::{OtherServer, Tools};
+use kairo_local::{ThirdPartyServer, Tools};
 use kairo_proto::{Body, v1::EmailReceived};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const PASSWORD: &str = "p/ss w\"rd";
 
 /// pymap, which keeps its mail in memory. A new instance has another UIDVALIDITY.
-struct Server(OtherServer);
+struct Server(ThirdPartyServer);
 
 impl Server {
     async fn start(more: &[&str]) -> Self {
@@ -40,7 +40,8 @@ impl Server {
             let user = ["--demo-user", "ann@example.org", "--demo-password", PASSWORD];
             place.iter().chain(&user).chain(more).map(OsString::from).collect()
         };
-        let started = OtherServer::start(tools.imap_server().unwrap(), |line| line.trim() == "listening", arguments);
+        let started =
+            ThirdPartyServer::start(tools.imap_server().unwrap(), |line| line.trim() == "listening", arguments);
         Self(started.await.unwrap())
     }
 

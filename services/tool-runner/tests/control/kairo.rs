@@ -6,14 +6,14 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
+    bus::{Bus, BusConfig, NatsConfig, append::OutgoingEvent},
     config::Secret,
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    record::{Raw, Record},
+    record::{RawMessage, Record},
     subjects::{AGENT_APPROVAL, AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE, USER_APPROVAL},
 };
-use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools, Users};
+use kairo_local::{Login, NatsServer, NatsUsers, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
@@ -67,8 +67,8 @@ impl Kairo {
         let dir = tempfile::tempdir().unwrap();
         let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let mut options = tools.nats_in(dir.path().join("nats")).unwrap();
-        let mut users = Users::in_dir(dir.path().join("nats/users")).unwrap();
-        users.let_in_worker(&Name::parse(WORKER).unwrap()).unwrap();
+        let mut users = NatsUsers::in_dir(dir.path().join("nats/users")).unwrap();
+        users.add_worker(&Name::parse(WORKER).unwrap()).unwrap();
         options.users = Some(users);
         let nats = NatsServer::start(options).await.unwrap();
         let Login { url, user, password, .. } = nats.operator();
@@ -79,7 +79,7 @@ impl Kairo {
 
         let mut stack = Stack::of_this_build(dir.path()).unwrap();
         let hosts = json!([site.local_addr().unwrap().to_string()]).to_string();
-        stack.connect(&nats.url(), nats.users());
+        stack.use_nats(&nats.url(), nats.users());
         stack
             .common()
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
@@ -111,7 +111,7 @@ impl Kairo {
 
     /// Returns the login of the tool worker.
     pub fn worker_login(&self) -> Login {
-        let (user, password) = self.nats.users().worker(&Name::parse(WORKER).unwrap()).unwrap();
+        let (user, password) = self.nats.users().worker_login(&Name::parse(WORKER).unwrap()).unwrap();
         Login { user, password: password.to_owned(), ..self.nats.operator() }
     }
 
@@ -138,7 +138,7 @@ impl Kairo {
 
     /// An agent decides on a call.
     pub async fn decide(&self, call: Call) -> Decided {
-        let action = ids::entering();
+        let action = ids::generate();
         let correlation_id = self.decide_together([(action, call)]).await.envelope.correlation_id;
         Decided { action, correlation_id }
     }
@@ -152,7 +152,7 @@ impl Kairo {
 
     /// An agent asks ann for her consent to a call, and she says yes; the request, and where it stands.
     pub async fn consent(&self, call: &Call) -> (String, u64) {
-        let request = ids::entering().to_string();
+        let request = ids::generate().to_string();
         let requested = ApprovalRequested {
             user: "ann".to_owned(),
             tool: call.tool.to_owned(),
@@ -170,9 +170,9 @@ impl Kairo {
             action_id: request.clone(),
             ..Default::default()
         };
-        let envelope = Envelope::entering(ids::entering(), Service::Gateway, Origin::User, Timestamp::now());
+        let envelope = Envelope::from_outside(ids::generate(), Service::Gateway, Origin::User, Timestamp::now());
         let ann = Name::parse(&user).unwrap();
-        self.bus.publish(&Outgoing::new(&USER_APPROVAL, &ann, envelope, entered)).await.unwrap();
+        self.bus.publish(&OutgoingEvent::new(&USER_APPROVAL, &ann, envelope, entered)).await.unwrap();
         let approval = AgentApproval { user, verdict, action_id: request.clone(), ..Default::default() };
         self.say(&AGENT_APPROVAL, approval).await;
         (request, asked_at)
@@ -185,14 +185,14 @@ impl Kairo {
         approval_id: &str,
         asked_at: u64,
     ) -> Vec<Decided> {
-        let calls: Vec<_> = calls.into_iter().map(|call| (ids::entering(), call)).collect();
+        let calls: Vec<_> = calls.into_iter().map(|call| (ids::generate(), call)).collect();
         let actions: Vec<Uuid> = calls.iter().map(|(action, _)| *action).collect();
         let correlation_id = self.decide_on(calls, approval_id, asked_at).await.envelope.correlation_id;
         actions.into_iter().map(|action| Decided { action, correlation_id }).collect()
     }
 
     /// An agent decides on several calls at once; the decision.
-    pub async fn decide_together(&self, calls: impl IntoIterator<Item = (Uuid, Call)>) -> Outgoing {
+    pub async fn decide_together(&self, calls: impl IntoIterator<Item = (Uuid, Call)>) -> OutgoingEvent {
         self.decide_on(calls, "", 0).await
     }
 
@@ -201,7 +201,7 @@ impl Kairo {
         calls: impl IntoIterator<Item = (Uuid, Call)>,
         approval_id: &str,
         asked_at: u64,
-    ) -> Outgoing {
+    ) -> OutgoingEvent {
         let event = |(action, call): (Uuid, Call)| DecidedEvent {
             event_id: action.to_string(),
             thread_id: "t-1".to_owned(),
@@ -220,20 +220,22 @@ impl Kairo {
         };
         let events = calls.into_iter().map(event).collect();
         let body = AgentDecision { events, ..Default::default() };
-        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
-        let decision = Outgoing::new(&AGENT_DECISION, &self.agent, envelope.in_thread("t-1"), body);
+        let envelope =
+            Envelope::from_outside(ids::generate(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let decision = OutgoingEvent::new(&AGENT_DECISION, &self.agent, envelope.with_thread("t-1"), body);
         self.bus.publish(&decision).await.unwrap();
         decision
     }
 
     /// Enters in the ledger that nobody shall begin an action, as a runner that cancels it does.
-    pub async fn withdraw(&self, action: Uuid, decision: &Outgoing) {
+    pub async fn withdraw(&self, action: Uuid, decision: &OutgoingEvent) {
         let invocation =
             ToolInvocation { action_id: action.to_string(), executor: "nobody".to_owned(), ..Default::default() };
         let body =
             ToolInvoke { runner: "tool-runner-elsewhere".to_owned(), actions: vec![invocation], ..Default::default() };
-        let envelope = decision.envelope.follow(ids::entering(), Service::ToolRunner, Origin::Tool, Timestamp::now());
-        self.bus.publish(&Outgoing::new(&TOOL_INVOKE, &self.agent, envelope, body)).await.unwrap();
+        let envelope =
+            decision.envelope.follow_up(ids::generate(), Service::ToolRunner, Origin::Tool, Timestamp::now());
+        self.bus.publish(&OutgoingEvent::new(&TOOL_INVOKE, &self.agent, envelope, body)).await.unwrap();
     }
 
     /// Calls a tool on another action, or on none of this agent's; returns the result.
@@ -248,7 +250,7 @@ impl Kairo {
 
     /// Writes a ledger entry that withdraws a call, which uses up the consent it names.
     pub async fn withdraw_on(&self, approval_id: &str) {
-        let (action_id, executor) = (ids::entering().to_string(), "nobody".to_owned());
+        let (action_id, executor) = (ids::generate().to_string(), "nobody".to_owned());
         let withdrawn =
             ToolInvocation { action_id, executor, approval_id: approval_id.to_owned(), ..Default::default() };
         let runner = "tool-runner-elsewhere".to_owned();
@@ -315,8 +317,9 @@ impl Kairo {
 
     /// Publishes a message as a supervisor, a router or the agent would, and returns its sequence.
     pub async fn say(&self, row: &Route, body: impl Into<Body>) -> u64 {
-        let envelope = Envelope::entering(ids::entering(), Service::ProcessSupervisor, Origin::Tool, Timestamp::now());
-        self.bus.publish(&Outgoing::new(row, &self.agent, envelope, body)).await.unwrap().sequence
+        let envelope =
+            Envelope::from_outside(ids::generate(), Service::ProcessSupervisor, Origin::Tool, Timestamp::now());
+        self.bus.publish(&OutgoingEvent::new(row, &self.agent, envelope, body)).await.unwrap().sequence
     }
 
     /// All records of the log so far.
@@ -337,7 +340,7 @@ impl Kairo {
             let mut messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
             loop {
                 let mut message = messages.next().await.unwrap().unwrap();
-                let (raw, _) = Raw::delivered(&mut message).unwrap();
+                let (raw, _) = RawMessage::from_delivery(&mut message).unwrap();
                 if let Some(found) = pick(&raw.read(1 << 20).unwrap()) {
                     return found;
                 }

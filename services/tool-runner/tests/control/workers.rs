@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::{ConnectOptions, Event, ServerError};
 use futures::StreamExt as _;
 use kairo_core::subjects::TOOL_PROGRESS;
-use kairo_local::{Exit, Process, ProcessSpec, Tools};
+use kairo_local::{ChildProcess, Exit, ProcessSpec, Tools};
 use kairo_proto::{
     Body,
     v1::{ToolCatalogue, ToolProgress},
@@ -61,11 +61,11 @@ fn spec(kairo: &Kairo, name: &str, flavor: &str) -> ProcessSpec {
 }
 
 /// Starts a replica of the worker and waits until its tools are offered.
-async fn worker(kairo: &Kairo, flavor: &str) -> Process {
+async fn worker(kairo: &Kairo, flavor: &str) -> ChildProcess {
     let mut spec = spec(kairo, WORKER, flavor);
     spec.ready = |line| line.contains("offered: ");
-    let mut process = Process::spawn(spec).await.unwrap();
-    process.ready(DEADLINE).await.unwrap();
+    let mut process = ChildProcess::spawn(spec).await.unwrap();
+    process.wait_until_ready(DEADLINE).await.unwrap();
     kairo.wait("kairo.system.*.catalogue", |record| offers(&record.body, "billing.echo").then_some(())).await;
     process
 }
@@ -141,7 +141,7 @@ async fn a_call_whose_worker_is_killed_is_in_doubt_and_has_one_result() {
     let call = decide(&kairo, "billing.pay").await;
     noted(&kairo, "pay", 1).await;
     let told = kairo.wait("kairo.tool.*.progress", |record| ToolProgress::of(&record.body).cloned()).await;
-    assert!(TOOL_PROGRESS.is("kairo.tool.ann.progress") && told.message == "did pay", "{told:?}");
+    assert!(TOOL_PROGRESS.matches("kairo.tool.ann.progress") && told.message == "did pay", "{told:?}");
     worker.kill9().await.unwrap();
     let (result, _) = kairo.result(call.action).await;
     assert_eq!(failed(&result).0, "in_doubt");
@@ -246,15 +246,15 @@ async fn a_worker_with_enough_to_do_leaves_calls_to_others_and_one_that_ends_fin
 async fn bad_tools_and_changed_descriptions_are_withheld_and_their_worker_is_told_why() {
     let kairo = start(1, trusted()).await;
     let first = worker(&kairo, "bad").await;
-    let logged = |process: &Process| std::fs::read_to_string(process.log()).unwrap();
+    let logged = |process: &ChildProcess| std::fs::read_to_string(process.log()).unwrap();
     let log = logged(&first);
     assert!(log.contains("crooked is not offered: its schema is"), "{log}");
     first.terminate(DEADLINE).await.unwrap();
 
     let mut changed = spec(&kairo, WORKER, "changed");
     changed.ready = |line| line.contains("echo is not offered: ");
-    let mut changed = Process::spawn(changed).await.unwrap();
-    let line = changed.ready(DEADLINE).await.unwrap();
+    let mut changed = ChildProcess::spawn(changed).await.unwrap();
+    let line = changed.wait_until_ready(DEADLINE).await.unwrap();
     assert!(
         line.contains("describes it otherwise than before") && line.contains("tool_runner.tools.workers"),
         "{line}"
@@ -287,7 +287,7 @@ async fn verdict(kairo: &Kairo, worker: &str, announcement: Value) -> Value {
     // Said again until somebody listens: the runner may not have begun to.
     let said = async {
         loop {
-            kairo.bus.say(&format!("kairo.worker.{worker}.announce"), announcement.to_string()).await.unwrap();
+            kairo.bus.send_live(&format!("kairo.worker.{worker}.announce"), announcement.to_string()).await.unwrap();
             if let Ok(Some(heard)) = timeout(Duration::from_millis(200), verdicts.next()).await {
                 return serde_json::from_slice(&heard.payload).unwrap();
             }
@@ -318,8 +318,8 @@ async fn is_refused_and_ends(kairo: &Kairo, flavor: &str) {
     spec.env.retain(|(name, _)| name != "NATS_PASSWORD");
     spec.env.push(("NATS_PASSWORD".to_owned(), "wrong".to_owned()));
     spec.ready = |line| line.contains("refused the login") && line.contains("worker-billing");
-    let mut process = Process::spawn(spec).await.unwrap();
-    let line = process.ready(DEADLINE).await.unwrap();
+    let mut process = ChildProcess::spawn(spec).await.unwrap();
+    let line = process.wait_until_ready(DEADLINE).await.unwrap();
     assert!(line.contains("docs/tool-workers.md") && line.contains("kairo dev"), "{line}");
     // One that takes longer is killed.
     let exit = process.terminate(Duration::from_secs(5)).await.unwrap();

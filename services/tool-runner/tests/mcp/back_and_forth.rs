@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kairo_tool_runner::mcp::People;
-use kairo_tool_runner::questions::{Answer, Question, Questions, Refused, Wanted};
+use kairo_tool_runner::mcp::PeopleAccess;
+use kairo_tool_runner::questions::{AnswerRefusal, QuestionKind, Questions, UserAnswer, UserQuestion};
 use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ impl Desk {
     async fn start() -> Self {
         let processes = Processes::new();
         let questions = Questions::new(LONG, || (uuid::Uuid::now_v7(), jiff::Timestamp::now()));
-        let people = People { questions: Some(questions.clone()), ..People::default() };
+        let people = PeopleAccess { questions: Some(questions.clone()), ..PeopleAccess::default() };
         let mut server = processes.mark(everything("all"));
         server.roots = vec!["/srv/notes".into()];
         let config = config(vec![server]);
@@ -33,16 +33,16 @@ impl Desk {
     }
 
     /// Calls the tool that asks, as ann, and has somebody do something once the question is there.
-    async fn ask<F: Future<Output = ()>>(&self, then: impl FnOnce(Question, CallContext) -> F) -> CallResult {
+    async fn ask<F: Future<Output = ()>>(&self, then: impl FnOnce(UserQuestion, CallContext) -> F) -> CallResult {
         let (ctx, mut progress) = ann();
         let calling = self.toolbox.call(ASK, json!({}), ctx.clone());
         let answering = async {
             first(&mut progress).await;
-            let mut open = self.questions.of("ann");
+            let mut open = self.questions.open_for_user("ann");
             then(open.pop().unwrap(), ctx).await;
         };
         let (outcome, ()) = within_deadline(async { tokio::join!(calling, answering) }).await;
-        assert_eq!(self.questions.of("ann"), []);
+        assert_eq!(self.questions.open_for_user("ann"), []);
         outcome
     }
 
@@ -52,8 +52,8 @@ impl Desk {
     }
 }
 
-fn ann() -> (CallContext, watch::Receiver<Option<kairo_tool_runner::tool::Progress>>) {
-    let (progress, reports) = ProgressReporter::watched();
+fn ann() -> (CallContext, watch::Receiver<Option<kairo_tool_runner::tool::ProgressReport>>) {
+    let (progress, reports) = ProgressReporter::channel();
     (CallContext { user: Some("ann".to_owned()), progress, ..context() }, reports)
 }
 
@@ -66,22 +66,26 @@ async fn a_user_answers_what_a_server_asks() {
     let desk = Desk::start().await;
     let accepted = desk.ask(async |question, _| {
         assert_eq!((question.subject.agent.as_str(), question.subject.server.as_str()), ("tester", "all"));
-        assert!(matches!(&question.wanted, Wanted::Form(schema) if schema["properties"]["name"]["type"] == "string"));
+        assert!(
+            matches!(&question.kind, QuestionKind::Form(schema) if schema["properties"]["name"]["type"] == "string")
+        );
         // Nobody answers in another's place, and what does not fit leaves the question open.
-        let answer = |user: &str, content: Value| desk.questions.answer(question.id, user, Answer::Accept(content));
-        assert_eq!(desk.questions.of("bob"), []);
-        assert_eq!(answer("bob", json!({"name": "Bob"})), Err(Refused::Unknown));
+        let answer =
+            |user: &str, content: Value| desk.questions.accept_answer(question.id, user, UserAnswer::Accept(content));
+        assert_eq!(desk.questions.open_for_user("bob"), []);
+        assert_eq!(answer("bob", json!({"name": "Bob"})), Err(AnswerRefusal::Unknown));
         for unfit in [json!({"integer": 1000}), json!({"email": "nowhere"}), json!({"pin": 1})] {
-            assert!(matches!(answer("ann", unfit.clone()), Err(Refused::Unfit(_))), "{unfit}");
+            assert!(matches!(answer("ann", unfit.clone()), Err(AnswerRefusal::Unfit(_))), "{unfit}");
         }
         assert_eq!(answer("ann", json!({"name": "Ann Lee"})), Ok(()));
-        assert_eq!(answer("ann", json!({})), Err(Refused::Unknown));
+        assert_eq!(answer("ann", json!({})), Err(AnswerRefusal::Unknown));
     });
     let accepted = text(&accepted.await);
     // With the defaults of what was left out.
     assert!(accepted.contains("Ann Lee") && accepted.contains("dark and stormy"), "{accepted}");
 
-    let declined = desk.ask(async |question, _| desk.questions.answer(question.id, "ann", Answer::Decline).unwrap());
+    let declined =
+        desk.ask(async |question, _| desk.questions.accept_answer(question.id, "ann", UserAnswer::Decline).unwrap());
     let declined = text(&declined.await);
     assert!(declined.to_lowercase().contains("decline"), "{declined}");
     desk.stop().await;

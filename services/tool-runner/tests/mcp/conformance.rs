@@ -6,8 +6,8 @@ use std::process::Command;
 
 use kairo_core::config::Secret;
 use kairo_tool_runner::config::{McpServerConfig, OAuthConfig, OAuthGrant};
-use kairo_tool_runner::mcp::{People, oauth::SignIn};
-use kairo_tool_runner::questions::{Answer, Questions};
+use kairo_tool_runner::mcp::{PeopleAccess, oauth::SignIn};
+use kairo_tool_runner::questions::{Questions, UserAnswer};
 use kairo_tool_runner::tool::{CallContext, ProgressReporter, ToolError, ToolSpec};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde::Deserialize;
@@ -96,9 +96,9 @@ async fn client() {
         ..McpServerConfig::default()
     };
     let questions = Questions::new(DEADLINE, || (uuid::Uuid::now_v7(), jiff::Timestamp::now()));
-    let people = People { questions: Some(questions.clone()), ..People::default() };
+    let people = PeopleAccess { questions: Some(questions.clone()), ..PeopleAccess::default() };
     let toolbox = within_deadline(Toolbox::start_with(&config(vec![server]), Vec::new(), people)).await.unwrap();
-    let sign_in = toolbox.sign_ins().find_map(|(_, sign_ins)| sign_ins?.of(None).ok());
+    let sign_in = toolbox.sign_ins().find_map(|(_, sign_ins)| sign_ins?.for_user(None).ok());
     let is_offered = || toolbox.catalogue().specs().any(|spec| spec.name.starts_with("s."));
     // The server may want somebody again at once, as when it has another authorization server by then.
     for _ in 0..MAX_LOGINS {
@@ -197,12 +197,12 @@ async fn call_signing_in(
 
 /// Calls as a user who accepts every question, with its defaults.
 async fn call_answering(toolbox: &Toolbox, questions: &Questions, tool: &str, args: Value) -> Result<Value, ToolError> {
-    let (reporter, mut progress) = ProgressReporter::watched();
+    let (reporter, mut progress) = ProgressReporter::channel();
     let context = CallContext { user: Some("ann".to_owned()), progress: reporter, ..context() };
     let answering = async {
         while progress.changed().await.is_ok() {
-            for question in questions.of("ann") {
-                questions.answer(question.id, "ann", Answer::Accept(json!({}))).unwrap();
+            for question in questions.open_for_user("ann") {
+                questions.accept_answer(question.id, "ann", UserAnswer::Accept(json!({}))).unwrap();
             }
         }
         std::future::pending().await

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kairo_core::config::Secret;
 use kairo_tool_runner::config::{McpServerConfig, OAuthConfig, OAuthGrant};
-use kairo_tool_runner::mcp::People;
-use kairo_tool_runner::mcp::oauth::{MemoryVault, SignIn, SignedOut, Vault};
+use kairo_tool_runner::mcp::PeopleAccess;
+use kairo_tool_runner::mcp::oauth::{MemoryVault, SignIn, SignInVault, SignOutOutcome};
 use kairo_tool_runner::tool::{ToolError, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
@@ -34,19 +34,19 @@ fn robot() -> OAuthConfig {
     }
 }
 
-async fn start(provider: &Provider, oauth: OAuthConfig, vault: &Arc<dyn Vault>) -> Toolbox {
+async fn start(provider: &Provider, oauth: OAuthConfig, vault: &Arc<dyn SignInVault>) -> Toolbox {
     let config = config(vec![guarded(provider, oauth)]);
-    within_deadline(Toolbox::start_with(&config, Vec::new(), People { vault: vault.clone(), questions: None }))
+    within_deadline(Toolbox::start_with(&config, Vec::new(), PeopleAccess { vault: vault.clone(), questions: None }))
         .await
         .unwrap()
 }
 
-fn vault() -> Arc<dyn Vault> {
+fn vault() -> Arc<dyn SignInVault> {
     Arc::new(MemoryVault::default())
 }
 
 fn sign_in(toolbox: &Toolbox) -> Arc<SignIn> {
-    toolbox.sign_ins().find(|(name, _)| name == "bank").unwrap().1.unwrap().of(None).unwrap()
+    toolbox.sign_ins().find(|(name, _)| name == "bank").unwrap().1.unwrap().for_user(None).unwrap()
 }
 
 async fn pay(toolbox: &Toolbox) -> Result<Value, ToolError> {
@@ -116,7 +116,7 @@ async fn a_call_of_a_client_that_is_refused_failed_and_was_not_carried_out() {
 async fn a_person_signs_in_and_the_server_is_there() {
     let provider = Provider::start().await;
     let toolbox = start(&provider, OAuthConfig::default(), &vault()).await;
-    assert!(toolbox.servers().all(|(_, protocol)| protocol.is_none()));
+    assert!(toolbox.server_protocols().all(|(_, protocol)| protocol.is_none()));
     assert_eq!(log_in(&toolbox).await.unwrap(), ["read"]);
     offers(&toolbox).await;
     assert_eq!(pay(&toolbox).await, Ok(json!("paid 1")));
@@ -129,7 +129,7 @@ async fn a_person_signs_in_and_the_server_is_there() {
 async fn a_token_that_has_ended_is_renewed_once_among_replicas() {
     let provider = Provider::start().await;
     let shared = MemoryVault::default();
-    let of = |holder: &str| -> Arc<dyn Vault> { Arc::new(shared.of_replica(holder)) };
+    let of = |holder: &str| -> Arc<dyn SignInVault> { Arc::new(shared.for_replica(holder)) };
     let one = start(&provider, OAuthConfig::default(), &of("one")).await;
     log_in(&one).await.unwrap();
     let two = start(&provider, OAuthConfig::default(), &of("two")).await;
@@ -181,7 +181,7 @@ async fn a_server_that_lacks_a_scope_to_start_waits_for_a_person() {
     let toolbox = start(&provider, OAuthConfig::default(), &vault()).await;
     provider.knobs().listing_scope = Some("list".to_owned());
     log_in(&toolbox).await.unwrap();
-    let is_told = |health: &kairo_tool_runner::mcp::Health| {
+    let is_told = |health: &kairo_tool_runner::mcp::ServerHealth| {
         health.last_error.as_deref().is_some_and(|error| error.contains("scope list") && error.contains(LOGIN))
     };
     let mut changes = toolbox.mcp_changes().remove(0);
@@ -212,10 +212,10 @@ async fn a_scope_that_lacks_is_granted_by_the_next_sign_in() {
 async fn whoever_signs_out_has_the_tokens_revoked() {
     let provider = Provider::start().await;
     let toolbox = start(&provider, OAuthConfig::default(), &vault()).await;
-    assert_eq!(sign_in(&toolbox).sign_out().await, Ok(SignedOut::Nothing));
+    assert_eq!(sign_in(&toolbox).sign_out().await, Ok(SignOutOutcome::Nothing));
     log_in(&toolbox).await.unwrap();
     offers(&toolbox).await;
-    assert_eq!(within_deadline(sign_in(&toolbox).sign_out()).await, Ok(SignedOut::Revoked));
+    assert_eq!(within_deadline(sign_in(&toolbox).sign_out()).await, Ok(SignOutOutcome::Revoked));
     assert_eq!(provider.knobs().revoked, 1);
     wants_login(pay(&toolbox).await);
     within_deadline(toolbox.stop()).await;
@@ -257,7 +257,7 @@ async fn a_server_that_names_another_resource_is_not_signed_in_at() {
     let toolbox = start(&provider, OAuthConfig::default(), &vault()).await;
     assert!(sign_in(&toolbox).begin(REDIRECT_URI).await.is_err());
     let robot = start(&provider, robot(), &vault()).await;
-    assert!(robot.servers().all(|(_, protocol)| protocol.is_none()));
+    assert!(robot.server_protocols().all(|(_, protocol)| protocol.is_none()));
     assert_eq!(provider.granted("client_credentials"), 0);
     within_deadline(toolbox.stop()).await;
     within_deadline(robot.stop()).await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::join_all;
 use kairo_core::ids::Name;
 use kairo_tool_runner::config::{OAuthConfig, OAuthPer};
-use kairo_tool_runner::mcp::oauth::{MemoryVault, SignIns, SignedOut, UserSignIns, Vault};
-use kairo_tool_runner::mcp::{Health, HealthState, People};
+use kairo_tool_runner::mcp::oauth::{MemoryVault, SignInVault, SignIns, SignOutOutcome, UserSignIns};
+use kairo_tool_runner::mcp::{HealthState, PeopleAccess, ServerHealth};
 use kairo_tool_runner::tool::{CallContext, CallResult, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::json;
@@ -19,13 +19,13 @@ fn per_user() -> OAuthConfig {
     OAuthConfig { per: OAuthPer::User, ..OAuthConfig::default() }
 }
 
-async fn start(provider: &Provider, oauth: OAuthConfig, vault: &Arc<dyn Vault>) -> Toolbox {
+async fn start(provider: &Provider, oauth: OAuthConfig, vault: &Arc<dyn SignInVault>) -> Toolbox {
     let config = config(vec![guarded(provider, oauth)]);
-    let people = People { vault: vault.clone(), questions: None };
+    let people = PeopleAccess { vault: vault.clone(), questions: None };
     within_deadline(Toolbox::start_with(&config, Vec::new(), people)).await.unwrap()
 }
 
-fn vault() -> Arc<dyn Vault> {
+fn vault() -> Arc<dyn SignInVault> {
     Arc::new(MemoryVault::default())
 }
 
@@ -42,10 +42,10 @@ fn users(toolbox: &Toolbox) -> Arc<UserSignIns> {
 
 async fn log_in(toolbox: &Toolbox, user: &str) {
     let users = users(toolbox);
-    let sign_in = users.of(&name(user));
+    let sign_in = users.for_user(&name(user));
     let address = within_deadline(sign_in.begin(REDIRECT_URI)).await.unwrap();
     within_deadline(sign_in.finish(&browse(&format!("{address}&as={user}")).await)).await.unwrap();
-    users.announce();
+    users.announce_change();
 }
 
 fn as_user(user: Option<&str>) -> CallContext {
@@ -67,7 +67,7 @@ async fn offers(toolbox: &Toolbox) {
 }
 
 async fn is_down_as(toolbox: &Toolbox, words: &str) {
-    let is_so = |health: &Health| {
+    let is_so = |health: &ServerHealth| {
         health.state == HealthState::Down && health.last_error.as_deref().is_some_and(|error| error.contains(words))
     };
     let mut changes = toolbox.mcp_changes().remove(0);
@@ -139,14 +139,14 @@ async fn what_one_user_loses_no_other_loses() {
     log_in(&toolbox, "bob").await;
     within_deadline(async { while pay(&toolbox, "bob").await.is_err() {} }).await;
 
-    assert_eq!(users(&toolbox).sign_out(&name("ann")).await, Ok(SignedOut::Revoked));
+    assert_eq!(users(&toolbox).sign_out(&name("ann")).await, Ok(SignOutOutcome::Revoked));
     wants_login(pay(&toolbox, "ann").await, "ann");
     assert_eq!(payer(&toolbox, "bob").await, "bob");
-    let signed_in: Vec<_> = users(&toolbox).list().await.unwrap().into_iter().map(|one| one.user).collect();
+    let signed_in: Vec<_> = users(&toolbox).list_signed_in().await.unwrap().into_iter().map(|one| one.user).collect();
     assert_eq!(signed_in, [name("bob")]);
 
-    assert_eq!(users(&toolbox).sign_out(&name("bob")).await, Ok(SignedOut::Revoked));
-    assert_eq!(users(&toolbox).sign_out(&name("bob")).await, Ok(SignedOut::Nothing));
+    assert_eq!(users(&toolbox).sign_out(&name("bob")).await, Ok(SignOutOutcome::Revoked));
+    assert_eq!(users(&toolbox).sign_out(&name("bob")).await, Ok(SignOutOutcome::Nothing));
     is_down_as(&toolbox, "nobody has signed in").await;
     within_deadline(toolbox.stop()).await;
 }
@@ -155,7 +155,7 @@ async fn what_one_user_loses_no_other_loses() {
 async fn replicas_and_those_that_come_after_share_the_sign_ins() {
     let provider = Provider::start().await;
     let shared = MemoryVault::default();
-    let of = |holder: &str| -> Arc<dyn Vault> { Arc::new(shared.of_replica(holder)) };
+    let of = |holder: &str| -> Arc<dyn SignInVault> { Arc::new(shared.for_replica(holder)) };
     let one = start(&provider, per_user(), &of("one")).await;
     let two = start(&provider, per_user(), &of("two")).await;
     log_in(&one, "ann").await;

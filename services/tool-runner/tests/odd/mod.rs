@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kairo_tool_runner::catalogue::Rejection;
 use kairo_tool_runner::config::McpServerConfig;
-use kairo_tool_runner::mcp::{self, Health, HealthState, People};
+use kairo_tool_runner::mcp::{self, HealthState, PeopleAccess, ServerHealth};
 use kairo_tool_runner::tool::{Tool, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
@@ -143,18 +143,18 @@ async fn what_came_of_a_call_is_read_in_whatever_form_it_is_told() {
 }
 
 /// Starts one server; returns the tools it offers and its health.
-async fn listed_by(odd: &Odd) -> (Vec<String>, Health) {
+async fn listed_by(odd: &Odd) -> (Vec<String>, ServerHealth) {
     let stop = CancellationToken::new();
     let (offered, mut offers) = tokio::sync::watch::channel(Vec::new());
     let on_tools = Box::new(move |tools: Vec<Arc<dyn Tool>>| -> Vec<Rejection> {
         offered.send_replace(tools.iter().map(|tool| tool.spec().name.clone()).collect());
         Vec::new()
     });
-    let server = mcp::start(odd.config(), &config(Vec::new()), &People::default(), stop.clone(), on_tools);
-    within_deadline(server.first_start()).await;
+    let server = mcp::start(odd.config(), &config(Vec::new()), &PeopleAccess::default(), stop.clone(), on_tools);
+    within_deadline(server.wait_for_first_start()).await;
     let (names, health) = (offers.borrow_and_update().clone(), server.health());
     stop.cancel();
-    within_deadline(server.stopped()).await;
+    within_deadline(server.wait_until_stopped()).await;
     (names, health)
 }
 
@@ -234,13 +234,13 @@ async fn the_end_of_a_server_is_in_its_health() {
         *tools.lock().unwrap() = offers;
         Vec::new()
     });
-    let server = mcp::start(odd.config(), &config(Vec::new()), &People::default(), stop.clone(), on_tools);
-    within_deadline(server.first_start()).await;
+    let server = mcp::start(odd.config(), &config(Vec::new()), &PeopleAccess::default(), stop.clone(), on_tools);
+    within_deadline(server.wait_for_first_start()).await;
     let dies = offered.lock().unwrap()[0].clone();
     let ended = within_deadline(dies.call(json!({}), context())).await;
     assert_eq!(ended.unwrap_err().kind, ToolErrorKind::InDoubt);
     let mut changes = server.health_changes();
-    let told = |health: &Health| {
+    let told = |health: &ServerHealth| {
         health.last_error.is_some() && health.notes.iter().any(|note| note.contains("exit status: 3"))
     };
     within_deadline(async {
@@ -251,7 +251,7 @@ async fn the_end_of_a_server_is_in_its_health() {
     .await;
     assert!(server.health().stderr_end.contains("the disk is full"));
     stop.cancel();
-    within_deadline(server.stopped()).await;
+    within_deadline(server.wait_until_stopped()).await;
 }
 
 #[tokio::test]

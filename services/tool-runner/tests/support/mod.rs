@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kairo_core::config::Secret;
 use kairo_tool_runner::config::{McpServerConfig, ToolsConfig};
-use kairo_tool_runner::tool::{CallContext, CallResult, Progress, ProgressReporter, ToolErrorKind};
+use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReport, ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -85,7 +85,7 @@ pub async fn killed_during_a_call(
     processes: &Processes,
     args: Value,
 ) -> Result<Value, ToolErrorKind> {
-    let (reporter, mut progress) = ProgressReporter::watched();
+    let (reporter, mut progress) = ProgressReporter::channel();
     let mut ctx = context();
     ctx.progress = reporter;
     let running = toolbox.call("all.trigger-long-running-operation", args, ctx);
@@ -98,7 +98,7 @@ pub async fn killed_during_a_call(
 }
 
 /// Waits for the first progress report of a call and returns the latest one.
-pub async fn first(progress: &mut watch::Receiver<Option<Progress>>) -> Progress {
+pub async fn first(progress: &mut watch::Receiver<Option<ProgressReport>>) -> ProgressReport {
     progress.wait_for(Option::is_some).await.unwrap().clone().unwrap()
 }
 

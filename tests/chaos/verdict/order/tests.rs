@@ -17,7 +17,7 @@ use crate::chaos::log::{Entry, Log};
 struct Told(Log);
 
 fn id(kind: &str, message: &str) -> Uuid {
-    kairo_core::ids::named(kind, &[message])
+    kairo_core::ids::from_parts(kind, &[message])
 }
 
 impl Told {
@@ -33,15 +33,17 @@ impl Told {
     }
 
     fn says(self, user: &str, message: &str) -> Self {
-        let envelope = Envelope::entering(id("user", message), Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH);
+        let envelope =
+            Envelope::from_outside(id("user", message), Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH);
         let (user, message_id) = (user.to_owned(), message.to_owned());
         let subject = format!("kairo.user.{user}.message");
         self.write(&subject, envelope, UserMessage { user, message_id, ..UserMessage::default() }.into(), false)
     }
 
     fn delivered(self, agent: &str, message: &str) -> Self {
-        let entered = Envelope::entering(id("user", message), Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH);
-        let envelope = entered.follow(id("agent", message), Service::Router, Origin::User, Timestamp::UNIX_EPOCH);
+        let entered =
+            Envelope::from_outside(id("user", message), Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH);
+        let envelope = entered.follow_up(id("agent", message), Service::Router, Origin::User, Timestamp::UNIX_EPOCH);
         self.write(&format!("kairo.agent.{agent}.message"), envelope, AgentMessage::default().into(), false)
     }
 
@@ -57,7 +59,8 @@ impl Told {
         let input_id = id("agent", message).to_string();
         let decision =
             AgentDecision { input_id, events: joined.iter().map(event).collect(), ..AgentDecision::default() };
-        let envelope = Envelope::entering(Uuid::nil(), Service::AgentRuntime, Origin::Internal, Timestamp::UNIX_EPOCH);
+        let envelope =
+            Envelope::from_outside(Uuid::nil(), Service::AgentRuntime, Origin::Internal, Timestamp::UNIX_EPOCH);
         self.write(&format!("kairo.agent.{agent}.decision"), envelope, decision.into(), again)
     }
 

@@ -9,8 +9,8 @@ use std::{
 
 use kairo_events::{ids::Name, log_message, record::Record, subjects};
 use kairo_mind::{
-    basis,
-    deliberation::{Deliberation, Limits, Next, Question},
+    build_pin,
+    deliberation::{DecisionLimits, Deliberation, DeliberationStep, ModelQuestion},
     log::Log,
     request::{Catalogue, Tool},
 };
@@ -53,7 +53,7 @@ impl Digest {
 #[derive(Default)]
 struct Known {
     catalogues: BTreeMap<String, Catalogue>,
-    limits: BTreeMap<String, Limits>,
+    limits: BTreeMap<String, DecisionLimits>,
     logs: BTreeMap<Name, Log>,
 }
 
@@ -62,9 +62,10 @@ impl Effects {
     pub fn add(&mut self, log: &[LogMessage]) {
         let mut known = Known::default();
         for message in log {
-            let Ok(Ok(record)) = log_message::understand(message) else { continue };
+            let Ok(Ok(record)) = log_message::decode_record(message) else { continue };
             known.note(&record);
-            let Some((_, agent)) = subjects::route(&record.subject).filter(|(route, _)| subjects::is_of_agents(route))
+            let Some((_, agent)) =
+                subjects::find_route(&record.subject).filter(|(route, _)| subjects::is_agent_route(route))
             else {
                 continue;
             };
@@ -78,9 +79,9 @@ impl Effects {
     }
 
     fn decide(&mut self, known: &Known, agent: &Name, record: &Record, decision: &AgentDecision) {
-        let (nothing, no_tools, no_limits) = (Log::default(), Catalogue::default(), Limits::default());
+        let (nothing, no_tools, no_limits) = (Log::default(), Catalogue::default(), DecisionLimits::default());
         let log = known.logs.get(agent).unwrap_or(&nothing);
-        let before = log.is_new(record.sequence, decision).then(|| log.before(decision)).flatten();
+        let before = log.is_new(record.sequence, decision).then(|| log.state_before(decision)).flatten();
         let Some((state, input)) = before else { return self.decisions.add("none") };
         let catalogue = known.catalogues.get(&decision.catalogue_version).unwrap_or(&no_tools);
         let limits = known.limits.get(&decision.basis).unwrap_or(&no_limits);
@@ -88,11 +89,11 @@ impl Effects {
         let mut deliberating = Deliberation::begin(&state, &input, catalogue, limits);
         while let Some((deliberation, next)) = deliberating {
             deliberating = match next {
-                Next::Commit(made) => {
+                DeliberationStep::Commit(made) => {
                     self.decisions.add_shown(&made);
                     None
                 }
-                Next::Ask(questions) => {
+                DeliberationStep::Ask(questions) => {
                     questions.iter().for_each(|question| self.questions.add_shown(question));
                     let answers: Option<Vec<_>> = questions.iter().map(|question| answers.to(question)).collect();
                     answers.map(|answers| deliberation.resume(answers))
@@ -110,7 +111,7 @@ impl Known {
             self.catalogues.insert(version.clone(), Catalogue { version, tools });
         }
         if let Body::DecisionBasis(recorded) = &record.body {
-            self.limits.insert(recorded.digest.clone(), basis::limits(recorded));
+            self.limits.insert(recorded.digest.clone(), build_pin::recorded_limits(recorded));
         }
     }
 }
@@ -122,7 +123,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn to(&mut self, question: &Question) -> Option<Completion> {
+    fn to(&mut self, question: &ModelQuestion) -> Option<Completion> {
         let digest = question.request.digest();
         let at = self.left.iter().position(|completion| completion.request_digest == digest);
         let answer = match (at, self.given.get(&digest)) {

@@ -16,14 +16,14 @@ use std::{
 use effects::Effects;
 use kairo_events::log_message;
 use kairo_mind::{
-    replay::{Replay, changes::Changes},
-    request::{Message, ModelRequest},
+    replay::{Replay, changes::ReplayChanges},
+    request::{ModelRequest, PromptMessage},
 };
 use kairo_mutants_switch as switch;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
-    replaying::{Replaying, Went},
-    report::{Class, Decision, Range},
+    replayer::{ReplayProgress, Replayer},
+    report::{DecisionReport, OutcomeClass, Range},
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Value, json};
@@ -64,14 +64,14 @@ struct Told {
 
 /// Makes the decisions of a log again, up to the first that is not the same.
 fn replayed(log: &[LogMessage]) -> Told {
-    let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), Changes::default(), None);
+    let mut replaying = Replayer::new(BTreeSet::new(), Range::default(), ReplayChanges::default(), None);
     let (mut decisions, mut other) = (0, None);
     for message in log {
-        match replaying.take(message) {
+        match replaying.replay(message) {
             Err(broken) => other = Some(format!("cannot be followed: {broken}")),
-            Ok(Went::On) => {}
-            Ok(Went::Over) => other = Some("takes a newer build".to_owned()),
-            Ok(Went::Decision(decision)) => {
+            Ok(ReplayProgress::NoDecision) => {}
+            Ok(ReplayProgress::End) => other = Some("takes a newer build".to_owned()),
+            Ok(ReplayProgress::Decision(decision)) => {
                 decisions += 1;
                 other = told(&decision);
             }
@@ -83,9 +83,9 @@ fn replayed(log: &[LogMessage]) -> Told {
     Told { decisions, other, states: json!(replaying.report("", Vec::new()).states) }
 }
 
-fn told(decision: &Decision) -> Option<String> {
+fn told(decision: &DecisionReport) -> Option<String> {
     let outcome = json!(decision.outcome);
-    (decision.outcome != Class::Same).then(|| outcome.as_str().unwrap_or_default().to_owned())
+    (decision.outcome != OutcomeClass::Same).then(|| outcome.as_str().unwrap_or_default().to_owned())
 }
 
 fn with_one(logs: &BTreeMap<String, Vec<LogMessage>>) -> Value {
@@ -135,19 +135,21 @@ fn effects(logs: &BTreeMap<String, Vec<LogMessage>>) -> Effects {
 fn add_shown(log: &[LogMessage], shown: &mut BTreeSet<String>) {
     let mut replay = Replay::new(None);
     for message in log {
-        let Ok(Ok(record)) = log_message::understand(message) else { continue };
+        let Ok(Ok(record)) = log_message::decode_record(message) else { continue };
         // None for whatever is no decision.
-        for asked in replay.asked(&record).unwrap_or_default() {
+        for asked in replay.model_calls(&record).unwrap_or_default() {
             add_request(&asked.request, shown);
         }
-        replay.follow(record);
+        replay.apply_record(record);
     }
 }
 
 fn add_request(request: &ModelRequest, shown: &mut BTreeSet<String>) {
     shown.extend(request.messages.iter().map(|message| match message {
-        Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. } => text.clone(),
-        Message::Assistant { text, .. } => text.clone(),
+        PromptMessage::System { text } | PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. } => {
+            text.clone()
+        }
+        PromptMessage::Assistant { text, .. } => text.clone(),
     }));
     shown.extend(request.tools.iter().flat_map(|tool| [tool.description.to_string(), tool.schema.to_string()]));
 }

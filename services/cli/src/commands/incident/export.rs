@@ -10,25 +10,25 @@ use std::{
 };
 
 use clap::Args;
-use kairo_agent_runtime::{Parts, Stored};
+use kairo_agent_runtime::{PartStore, StoredPart};
 use kairo_core::ids::Name;
 use kairo_proto::v1::{LogMessage, Part};
 use kairo_replay::incident::{
-    AROUND, Around, Choosing, Manifest, Writing,
-    objects::{Adding, LARGEST, Objects, Reason},
-    redacting::{Finding, Named, Redacting},
+    AROUND, Anchor, IncidentWriter, Manifest, MessageSelection,
+    objects::{LARGEST, ObjectWriter, Objects, Reason},
+    redaction::{RedactionTerms, Redactor, ValueFinder},
 };
 use regex::Regex;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::{
-    super::{Session, name},
-    show,
+    super::{GatewaySession, name},
+    manifest_summary,
 };
 use crate::{
     Error,
-    agent_log::{self, Source},
+    agent_log::{self, LogSource},
     client::ClientError,
     objects, secret_key, terminal,
 };
@@ -59,7 +59,7 @@ written, and the status is 4.";
 /// Write an agent's part of the log into one file that needs no server
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct IncidentExportArgs {
     /// The agent; its part of the log is read from the gateway, which takes an administrator's key
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -68,7 +68,7 @@ pub struct Arguments {
     file: Option<PathBuf>,
     /// Subject of the incident: the sequence of a message, or the id of an event
     #[arg(long, value_parser = around, value_name = "SEQUENCE|ID")]
-    around: Option<Around>,
+    around: Option<Anchor>,
     /// The file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
@@ -79,12 +79,12 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["redact", "file"])]
     sealed: bool,
     #[command(flatten)]
-    redaction: Redaction,
+    redaction: RedactionOptions,
 }
 
 /// Data to take out
 #[derive(Clone, Debug, Args)]
-struct Redaction {
+struct RedactionOptions {
     /// Put tokens in the place of personal data and secrets
     #[arg(long)]
     redact: bool,
@@ -99,9 +99,9 @@ struct Redaction {
 /// Longest word or expression that is taken, in bytes.
 const LONGEST: usize = 1_024;
 
-impl Redaction {
+impl RedactionOptions {
     /// Returns the words and patterns that are named; `None` if nothing is to be taken out.
-    fn named(&self) -> Result<Option<Named>, Error> {
+    fn redaction_terms(&self) -> Result<Option<RedactionTerms>, Error> {
         let wrong = |option: &str, why: &str| Error::Usage(format!("--redact-{option}: {why}"));
         let is_bad = |text: &String| text.trim().is_empty() || text.len() > LONGEST;
         for (option, texts) in [("word", &self.words), ("pattern", &self.patterns)] {
@@ -113,29 +113,32 @@ impl Redaction {
         let patterns: Result<Vec<Regex>, _> = patterns.collect();
         let patterns =
             patterns.map_err(|error| wrong("pattern", &format!("expected a regular expression: {error}")))?;
-        Ok(self.redact.then(|| Named { words: self.words.clone(), patterns }))
+        Ok(self.redact.then(|| RedactionTerms { words: self.words.clone(), patterns }))
     }
 }
 
-pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, file, around, output, without_objects, sealed, redaction } = arguments;
-    let named = redaction.named()?;
-    let redacted_before = redacted_before(file.as_deref(), named.is_some())?;
-    let mut choosing = Choosing::new(agent.clone(), around.clone());
+pub(in crate::commands) async fn run(
+    arguments: IncidentExportArgs,
+    session: &GatewaySession,
+) -> Result<ExitCode, Error> {
+    let IncidentExportArgs { agent, file, around, output, without_objects, sealed, redaction } = arguments;
+    let named = redaction.redaction_terms()?;
+    let redacted_before = earlier_redactions(file.as_deref(), named.is_some())?;
+    let mut choosing = MessageSelection::new(agent.clone(), around.clone());
     let here = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let spool = NamedTempFile::new_in(here).map_err(Error::file("write in", here))?;
     let agents = std::slice::from_ref(&agent);
     let save = Some(spool.path().to_owned());
     let source = match sealed {
-        true => Source::Stored(&session.client, agents, save),
-        false => Source::of(file.as_deref(), &session.client, agents, save),
+        true => LogSource::Stored(&session.client, agents, save),
+        false => LogSource::file_or_agents(file.as_deref(), &session.client, agents, save),
     };
     let first = source.read(|message| {
-        choosing.look(message);
+        choosing.locate_anchor(message);
         Ok(ControlFlow::Continue(()))
     });
-    first.await.map_err(Error::without_server)?;
-    if let (Some(around), None) = (&around, choosing.met()) {
+    first.await.map_err(Error::into_unavailable)?;
+    if let (Some(around), None) = (&around, choosing.anchor()) {
         return Err(Error::Usage(format!("--around: nothing of the agent {agent} stands at {around}")));
     }
     let objects = match (named.is_some() || redacted_before.is_some(), without_objects) {
@@ -143,28 +146,28 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
         (false, true) => Err(Reason::Unwanted),
         // Its bytes would tell what is sealed.
         (false, false) if sealed => Err(Reason::Unwanted),
-        (false, false) => objects::of(&source)?.ok_or(Reason::NotAtHand),
+        (false, false) => objects::open(&source)?.ok_or(Reason::NotAtHand),
     };
-    let source = Source::File(file.as_deref().unwrap_or(spool.path()));
+    let source = LogSource::File(file.as_deref().unwrap_or(spool.path()));
     source
         .read(|message| {
-            choosing.measure(message);
+            choosing.extend_range(message);
             Ok(ControlFlow::Continue(()))
         })
         .await?;
     let redacting = match named {
-        Some(named) => Some(find(&source, &choosing, named).await?),
+        Some(named) => Some(find_redactions(&source, &choosing, named).await?),
         None => None,
     };
-    let exporting = Exporting { source, choosing: &choosing, objects, redacted_before };
-    let manifest = exporting.write(redacting, here, &output).await?;
-    warn(&manifest, &output);
-    told(&manifest, &output, session.json)?;
+    let exporting = IncidentExport { source, choosing: &choosing, objects, redacted_before };
+    let manifest = exporting.write_file(redacting, here, &output).await?;
+    warn_of_content(&manifest, &output);
+    print_exported(&manifest, &output, session.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// For how many values of each kind tokens stand in an incident file that is redacted already; none for another source.
-fn redacted_before(file: Option<&Path>, again: bool) -> Result<Option<BTreeMap<String, u64>>, Error> {
+fn earlier_redactions(file: Option<&Path>, again: bool) -> Result<Option<BTreeMap<String, u64>>, Error> {
     let Some(path) = file else { return Ok(None) };
     let manifest = agent_log::manifest(path)?.filter(|manifest| manifest.redacted);
     if let (Some(_), true) = (&manifest, again) {
@@ -176,7 +179,7 @@ fn redacted_before(file: Option<&Path>, again: bool) -> Result<Option<BTreeMap<S
 }
 
 /// Warns that the content of the file is not for everybody.
-fn warn(manifest: &Manifest, output: &Path) {
+fn warn_of_content(manifest: &Manifest, output: &Path) {
     let shown = output.display();
     let has_objects = manifest.objects.as_ref().is_some_and(|objects| objects.count > 0);
     match (manifest.redacted, has_objects) {
@@ -192,7 +195,7 @@ fn warn(manifest: &Manifest, output: &Path) {
     }
 }
 
-fn told(manifest: &Manifest, output: &Path, json: bool) -> Result<(), Error> {
+fn print_exported(manifest: &Manifest, output: &Path, json: bool) -> Result<(), Error> {
     let Manifest { agent, range, messages, decisions, redacted, replaced, objects, .. } = manifest;
     if json {
         let told = json!({
@@ -202,63 +205,67 @@ fn told(manifest: &Manifest, output: &Path, json: bool) -> Result<(), Error> {
         return Ok(terminal::json(&told)?);
     }
     terminal::line(format!("{messages} messages of {agent}, {decisions} decisions"))?;
-    Ok(show::counts(manifest).into_iter().try_for_each(terminal::line)?)
+    Ok(manifest_summary::format_counts(manifest).into_iter().try_for_each(terminal::line)?)
 }
 
 /// Reads what is chosen for what there is to replace.
-async fn find(source: &Source<'_>, choosing: &Choosing, named: Named) -> Result<Redacting, Error> {
-    let mut finding = Finding::new(choosing.agent().clone(), named);
+async fn find_redactions(
+    source: &LogSource<'_>,
+    choosing: &MessageSelection,
+    named: RedactionTerms,
+) -> Result<Redactor, Error> {
+    let mut finding = ValueFinder::new(choosing.agent().clone(), named);
     let look = |message: &LogMessage| {
-        if choosing.wants(message) {
-            finding.look(message);
+        if choosing.includes_message(message) {
+            finding.scan(message);
         }
         Ok(ControlFlow::Continue(()))
     };
     source.read(look).await?;
-    Ok(finding.end(secret_key::find().ok())?)
+    Ok(finding.into_redactor(secret_key::find().ok())?)
 }
 
 /// A file that is being written.
-struct Exporting<'e> {
-    source: Source<'e>,
-    choosing: &'e Choosing,
+struct IncidentExport<'e> {
+    source: LogSource<'e>,
+    choosing: &'e MessageSelection,
     /// The store of the objects, or the reason why they are left out.
-    objects: Result<Arc<dyn Parts>, Reason>,
+    objects: Result<Arc<dyn PartStore>, Reason>,
     /// The earlier replacements by kind, if the exported log is redacted already.
     redacted_before: Option<BTreeMap<String, u64>>,
 }
 
-impl Exporting<'_> {
+impl IncidentExport<'_> {
     /// Writes what was chosen, the manifest first.
-    async fn write(self, redacting: Option<Redacting>, here: &Path, output: &Path) -> Result<Manifest, Error> {
+    async fn write_file(self, redacting: Option<Redactor>, here: &Path, output: &Path) -> Result<Manifest, Error> {
         let failed = || Error::file("write", output);
         let mut lines = BufWriter::new(tempfile::tempfile_in(here).map_err(failed())?);
-        let (manifest, named) = self.messages(redacting, &mut lines, output).await?;
-        let manifest = manifest.with(self.objects(&named, &mut lines, output).await?);
+        let (manifest, named) = self.write_messages(redacting, &mut lines, output).await?;
+        let manifest = manifest.with_objects(self.write_objects(&named, &mut lines, output).await?);
         let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error).map_err(failed())?;
         let mut whole = NamedTempFile::new_in(here).map_err(failed())?;
-        let written = whole.write_all(manifest.line().as_bytes()).and_then(|()| lines.rewind());
+        let written = whole.write_all(manifest.to_line().as_bytes()).and_then(|()| lines.rewind());
         written.and_then(|()| io::copy(&mut lines, &mut whole)).map_err(failed())?;
         whole.persist(output).map_err(|error| failed()(error.error))?;
         Ok(manifest)
     }
 
     /// Writes the messages; the manifest of them, and the objects that they name.
-    async fn messages(
+    async fn write_messages(
         &self,
-        mut redacting: Option<Redacting>,
+        mut redacting: Option<Redactor>,
         lines: &mut impl Write,
         output: &Path,
     ) -> Result<(Manifest, Vec<Part>), Error> {
         let choosing = self.choosing;
-        let mut writing = Writing::new(choosing, secret_key::find().ok());
+        let mut writing = IncidentWriter::new(choosing, secret_key::find().ok());
         let take = |message: &LogMessage| {
             let redacted = match &mut redacting {
-                Some(redacting) if choosing.wants(message) => Some(redacting.take(message)?),
+                Some(redacting) if choosing.includes_message(message) => Some(redacting.redact(message)?),
                 _ => None,
             };
             let line = writing
-                .take(redacted.as_ref().unwrap_or(message))
+                .write(redacted.as_ref().unwrap_or(message))
                 .map_err(|broken| Error::Advice(broken.to_string()))?;
             if let Some(line) = line {
                 lines.write_all(line.as_bytes()).map_err(Error::file("write", output))?;
@@ -266,43 +273,43 @@ impl Exporting<'_> {
             Ok(ControlFlow::Continue(()))
         };
         self.source.read(take).await?;
-        let Some((mut manifest, named)) = writing.end(env!("CARGO_PKG_VERSION")) else {
+        let Some((mut manifest, named)) = writing.finish(env!("CARGO_PKG_VERSION")) else {
             return Err(Error::Usage(format!("--agent: the log has nothing of the agent {}", choosing.agent())));
         };
-        let replaced = redacting.as_ref().map(Redacting::counts).or_else(|| self.redacted_before.clone());
+        let replaced = redacting.as_ref().map(Redactor::counts).or_else(|| self.redacted_before.clone());
         (manifest.redacted, manifest.replaced) = (replaced.is_some(), replaced.unwrap_or_default());
         Ok((manifest, named))
     }
 
     /// Writes the objects, of which one at a time is in memory.
-    async fn objects(&self, named: &[Part], lines: &mut impl Write, output: &Path) -> Result<Objects, Error> {
+    async fn write_objects(&self, named: &[Part], lines: &mut impl Write, output: &Path) -> Result<Objects, Error> {
         let parts = match &self.objects {
             Ok(parts) => parts,
             Err(reason) => return Ok(Objects::left_out(named.len() as u64, *reason)),
         };
-        let mut adding = Adding::default();
+        let mut adding = ObjectWriter::default();
         for part in named {
             let found = parts.get(&part.digest, part.size.min(LARGEST)).await;
-            match found.map_err(|error| unread(part, error))? {
-                Some(Stored { bytes, .. }) => {
-                    lines.write_all(adding.take(part, &bytes).as_bytes()).map_err(Error::file("write", output))?;
+            match found.map_err(|error| object_error(part, error))? {
+                Some(StoredPart { bytes, .. }) => {
+                    lines.write_all(adding.write(part, &bytes).as_bytes()).map_err(Error::file("write", output))?;
                 }
-                None => adding.miss(part),
+                None => adding.record_missing(part),
             }
         }
-        Ok(adding.end())
+        Ok(adding.finish())
     }
 }
 
 /// One that is not there is missing, but one that nobody can tell of is not.
-fn unread(part: &Part, error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+fn object_error(part: &Part, error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     match error.downcast::<ClientError>() {
-        Ok(error) => Error::Client(*error).without_server(),
+        Ok(error) => Error::Client(*error).into_unavailable(),
         Err(error) => Error::Advice(format!("the object {} cannot be read: {error}", part.digest)),
     }
 }
 
 /// For clap.
-fn around(text: &str) -> Result<Around, String> {
-    Around::read(text).ok_or_else(|| format!("expected {AROUND}"))
+fn around(text: &str) -> Result<Anchor, String> {
+    Anchor::parse(text).ok_or_else(|| format!("expected {AROUND}"))
 }

@@ -16,12 +16,12 @@ const READING: std::time::Duration = std::time::Duration::from_secs(5);
 const PAGE: &str =
     "<!doctype html><meta charset=utf-8><title>Kairo</title><p>You can close this page and go back to the terminal.";
 
-pub(super) struct Callback {
+pub(super) struct OauthCallback {
     listener: TcpListener,
     uri: Url,
 }
 
-impl Callback {
+impl OauthCallback {
     /// Listens where `uri` says; its port becomes the one that was free where it is 0.
     pub async fn listen(uri: &mut Url) -> Result<Self, Error> {
         let advice = |why: String| Error::Advice(format!("--redirect-uri: {why}"));
@@ -43,18 +43,18 @@ impl Callback {
     }
 
     /// The address that the browser comes back to, with what the authorization server added.
-    pub async fn wait(self) -> Result<String, Error> {
+    pub async fn wait_for_address(self) -> Result<String, Error> {
         loop {
             let accepted = self.listener.accept().await;
             let (connection, _) = accepted.map_err(|error| Error::Advice(format!("cannot listen: {error}")))?;
             // Browsers also ask for icons, and connect without saying anything.
-            if let Ok(Some(address)) = timeout(READING, self.answered(connection)).await {
+            if let Ok(Some(address)) = timeout(READING, self.answer_request(connection)).await {
                 return Ok(address);
             }
         }
     }
 
-    async fn answered(&self, mut connection: TcpStream) -> Option<String> {
+    async fn answer_request(&self, mut connection: TcpStream) -> Option<String> {
         let mut head = Vec::new();
         while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_HEAD {
             let mut piece = [0; 1024];
@@ -63,7 +63,7 @@ impl Callback {
                 read => head.extend_from_slice(piece.get(..read)?),
             }
         }
-        let address = address(&self.uri, &String::from_utf8_lossy(&head));
+        let address = callback_address(&self.uri, &String::from_utf8_lossy(&head));
         let (status, page) = if address.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
         let answer = format!(
             "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
@@ -76,7 +76,7 @@ impl Callback {
 }
 
 /// The address that a request is for, if it is the one that is waited for.
-fn address(uri: &Url, head: &str) -> Option<String> {
+fn callback_address(uri: &Url, head: &str) -> Option<String> {
     let mut words = head.lines().next()?.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     let asked = uri.join(target).ok()?;
@@ -101,18 +101,18 @@ mod tests {
             ("GET http://evil.example/callback?code=c HTTP/1.1", None),
             ("", None),
         ] {
-            assert_eq!(address(&uri, head).as_deref(), wanted, "{head}");
+            assert_eq!(callback_address(&uri, head).as_deref(), wanted, "{head}");
         }
     }
 
     #[tokio::test]
     async fn a_browser_comes_back_after_it_asked_for_an_icon() {
         let mut uri = Url::parse("http://127.0.0.1:0/callback").unwrap();
-        let callback = Callback::listen(&mut uri).await.unwrap();
+        let callback = OauthCallback::listen(&mut uri).await.unwrap();
         assert_ne!(uri.port(), Some(0));
         let browse = async |path: &str| reqwest::get(uri.join(path).unwrap()).await.unwrap().status().as_u16();
         let browser = async { (browse("/favicon.ico").await, browse("/callback?code=c&state=s").await) };
-        let (address, statuses) = tokio::join!(callback.wait(), browser);
+        let (address, statuses) = tokio::join!(callback.wait_for_address(), browser);
         assert_eq!(address.unwrap(), format!("{uri}?code=c&state=s"));
         assert_eq!(statuses, (404, 200));
     }

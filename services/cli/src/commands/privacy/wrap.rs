@@ -31,7 +31,7 @@ service: each has it unwrapped when it starts. See docs/privacy.md.
 Exit status: 0 if the key was wrapped and opened again, 64 for a bad configuration, else 1.";
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct PrivacyWrapArgs {
     /// The file that configures services
     #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -40,11 +40,11 @@ pub(super) struct Arguments {
 /// The section `privacy` of the services' configuration; the others are passed over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Settings {
+struct PrivacySettings {
     privacy: PrivacyConfig,
 }
 
-impl Validate for Settings {
+impl Validate for PrivacySettings {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         section(&mut mistakes, "privacy", &self.privacy);
@@ -52,8 +52,8 @@ impl Validate for Settings {
     }
 }
 
-pub(super) async fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> {
-    let config: Settings = match load_settings(arguments.config.as_deref()) {
+pub(super) async fn run(arguments: &PrivacyWrapArgs, json: bool) -> Result<ExitCode, Error> {
+    let config: PrivacySettings = match load_settings(arguments.config.as_deref()) {
         Ok(settings) => settings,
         Err(status) => return Ok(status),
     };

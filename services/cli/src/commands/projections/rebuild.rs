@@ -10,10 +10,10 @@ use kairo_proto::{
 use serde_json::{Value, json};
 
 use super::{
-    Session,
-    answers::{doing, generation, is_settled, remaining},
+    GatewaySession,
+    generations::{describe_work, find_generation, is_settled, remaining_seconds},
 };
-use crate::{Error, client::ClientError, event_lines::printable, lapse, terminal};
+use crate::{Error, client::ClientError, durations, event_lines::printable, terminal};
 
 /// The interval at which the progress is polled.
 const PACE: Duration = Duration::from_millis(250);
@@ -21,18 +21,19 @@ const PACE: Duration = Duration::from_millis(250);
 const PATIENCE: u32 = 40;
 
 /// A rebuild that is waited for.
-struct Watched {
+struct WatchedRebuild {
     building: RebuildRow,
     bar: ProgressBar,
     state: String,
     settled: Option<GenerationRow>,
 }
 
-pub async fn run(name: &str, swap_anyway: bool, session: &Session) -> Result<ExitCode, Error> {
+pub async fn run(name: &str, swap_anyway: bool, session: &GatewaySession) -> Result<ExitCode, Error> {
     let begun: RebuildProjectionResponse =
         session.client.post(&format!("v1/projections/{name}/rebuild"), &json!({})).await?;
     let screen = MultiProgress::new();
-    let mut watched: Vec<Watched> = begun.rebuilding.into_iter().map(|it| Watched::of(it, &screen)).collect();
+    let mut watched: Vec<WatchedRebuild> =
+        begun.rebuilding.into_iter().map(|it| WatchedRebuild::start(it, &screen)).collect();
     let mut failures = 0;
     while watched.iter().any(|it| it.settled.is_none()) {
         tokio::time::sleep(PACE).await;
@@ -42,7 +43,7 @@ pub async fn run(name: &str, swap_anyway: bool, session: &Session) -> Result<Exi
                 let all = answer?;
                 failures = 0;
                 for it in watched.iter_mut().filter(|it| it.settled.is_none()) {
-                    it.look(&all, swap_anyway, session).await?;
+                    it.update(&all, swap_anyway, session).await?;
                 }
             }
         }
@@ -52,7 +53,7 @@ pub async fn run(name: &str, swap_anyway: bool, session: &Session) -> Result<Exi
     if session.json {
         terminal::json(&json!({ "generations": settled }))?;
     } else {
-        watched.iter().try_for_each(Watched::tell)?;
+        watched.iter().try_for_each(WatchedRebuild::print_result)?;
     }
     let all_well = settled.iter().all(|generation| generation.state_word() == GenerationState::Live);
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -63,8 +64,8 @@ fn may_pass(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { .. } | ClientError::Refused { status: 503, .. })
 }
 
-impl Watched {
-    fn of(building: RebuildRow, screen: &MultiProgress) -> Self {
+impl WatchedRebuild {
+    fn start(building: RebuildRow, screen: &MultiProgress) -> Self {
         let bar = screen.add(ProgressBar::no_length());
         if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len}  {msg}") {
             bar.set_style(style);
@@ -74,12 +75,17 @@ impl Watched {
     }
 
     /// Takes in how far it is by now.
-    async fn look(&mut self, all: &ListProjectionsResponse, swap_anyway: bool, session: &Session) -> Result<(), Error> {
+    async fn update(
+        &mut self,
+        all: &ListProjectionsResponse,
+        swap_anyway: bool,
+        session: &GatewaySession,
+    ) -> Result<(), Error> {
         let RebuildRow { projection, generation: number } = &self.building;
-        let Some(found) = generation(all, *number) else {
+        let Some(found) = find_generation(all, *number) else {
             return Err(Error::Advice(format!("{projection}: somebody removed generation {number}")));
         };
-        self.show(found);
+        self.show_progress(found);
         if found.state_word() == GenerationState::Differing && swap_anyway {
             if self.state != found.state {
                 let path = format!("v1/projections/{projection}/swap");
@@ -93,17 +99,18 @@ impl Watched {
         Ok(())
     }
 
-    fn show(&self, found: &GenerationRow) {
+    fn show_progress(&self, found: &GenerationRow) {
         self.bar.set_length(found.target.max(found.position));
         self.bar.set_position(found.position);
-        let remaining = remaining(found).map(|seconds| format!(", {} left", lapse::short(seconds)));
+        let remaining =
+            remaining_seconds(found).map(|seconds| format!(", {} left", durations::format_seconds(seconds)));
         let reads = found.state_word() == GenerationState::Filling;
         let pace = if reads { format!(", {:.0}/s", found.rate) } else { String::new() };
-        self.bar.set_message(format!("{}{pace}{}", doing(found), remaining.unwrap_or_default()));
+        self.bar.set_message(format!("{}{pace}{}", describe_work(found), remaining.unwrap_or_default()));
     }
 
     /// Shows how the rebuild ended, and what to do next.
-    fn tell(&self) -> Result<(), Error> {
+    fn print_result(&self) -> Result<(), Error> {
         let RebuildRow { projection, generation } = &self.building;
         let Some(settled) = &self.settled else { return Ok(()) };
         let reason = printable(&settled.reason);

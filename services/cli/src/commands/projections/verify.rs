@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, process::ExitCode};
 use kairo_proto::v1::{DigestProjectionResponse, DigestRow, ListProjectionsResponse, PartDigestRow};
 use serde_json::Value;
 
-use super::Session;
+use super::GatewaySession;
 use crate::{Error, table::table, terminal};
 
-pub async fn run(name: Option<&str>, session: &Session) -> Result<ExitCode, Error> {
+pub async fn run(name: Option<&str>, session: &GatewaySession) -> Result<ExitCode, Error> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
         None => {
@@ -22,17 +22,17 @@ pub async fn run(name: Option<&str>, session: &Session) -> Result<ExitCode, Erro
         if session.json {
             terminal::json(&answer)?;
         }
-        let digests: DigestProjectionResponse = session.read(answer)?;
+        let digests: DigestProjectionResponse = session.parse_answer(answer)?;
         all_equal &= digests.equal;
         if !session.json {
-            lines(&digests).into_iter().try_for_each(terminal::line)?;
+            format_digests(&digests).into_iter().try_for_each(terminal::line)?;
         }
     }
     Ok(if all_equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Every part of every generation, those of one name together, and what follows from them.
-fn lines(digests: &DigestProjectionResponse) -> Vec<String> {
+fn format_digests(digests: &DigestProjectionResponse) -> Vec<String> {
     let mut parts: BTreeMap<&str, Vec<(&DigestRow, &PartDigestRow)>> = BTreeMap::new();
     for generation in &digests.generations {
         for part in &generation.parts {
@@ -48,7 +48,7 @@ fn lines(digests: &DigestProjectionResponse) -> Vec<String> {
     lines.extend(
         parts
             .iter()
-            .filter(|(_, told)| differ(told))
+            .filter(|(_, told)| has_difference(told))
             .map(|(name, _)| format!("{}/{name} DIFFERS between generations at the same position", digests.projection)),
     );
     let alone = |one: &DigestRow| {
@@ -64,7 +64,7 @@ fn lines(digests: &DigestProjectionResponse) -> Vec<String> {
 }
 
 /// Returns true if two generations of one version at the same position differ in a part.
-fn differ(told: &[(&DigestRow, &PartDigestRow)]) -> bool {
+fn has_difference(told: &[(&DigestRow, &PartDigestRow)]) -> bool {
     told.iter().any(|(one, part)| {
         told.iter().any(|(other, of)| {
             (&one.positions, one.version) == (&other.positions, other.version)
@@ -89,7 +89,7 @@ mod tests {
             "projection": "read-model", "equal": equal,
             "generations": [generation(1, "kept", 10, "aa"), generation(2, "live", second.0, second.1)],
         });
-        lines(&serde_json::from_value(digests).unwrap()).join("\n")
+        format_digests(&serde_json::from_value(digests).unwrap()).join("\n")
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use kairo_replay::{
     lanes::{Lanes, Samples, verdict::Rate},
-    report::{Class, Decision, Report},
+    report::{DecisionReport, OutcomeClass, Report},
 };
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
 use super::{
-    marks::{Marked, Piece, marked},
-    show,
+    decision_lines,
+    word_diff::{DiffPiece, MarkedPlace, mark_differences},
 };
 use crate::Error;
 
@@ -19,10 +19,10 @@ const PAGE: &str = concat!(include_str!("marks.html"), include_str!("report.html
 
 /// All that the page shows.
 #[derive(Serialize)]
-struct Page<'r> {
+struct ReportPage<'r> {
     report: &'r Report,
-    classes: [Told; Class::ALL.len()],
-    rows: Vec<Row<'r>>,
+    classes: [ClassCount; OutcomeClass::ALL.len()],
+    rows: Vec<ReportedDecision<'r>>,
     /// The summary of the model calls, in lines.
     asked: Vec<String>,
     stopped: Option<String>,
@@ -30,7 +30,7 @@ struct Page<'r> {
 
 /// The number of decisions of a class.
 #[derive(Serialize)]
-struct Told {
+struct ClassCount {
     name: String,
     told: String,
     count: usize,
@@ -38,31 +38,31 @@ struct Told {
 
 /// A decision as the page shows it.
 #[derive(Serialize)]
-struct Row<'r> {
+struct ReportedDecision<'r> {
     #[serde(flatten)]
-    decision: &'r Decision,
+    decision: &'r DecisionReport,
     /// The name of its class in the page.
     class: String,
     told: String,
     requests: Vec<String>,
     /// Both decisions, recorded and made again, word by word; none where neither is there.
-    both: Option<[Vec<Piece>; 2]>,
-    places: Vec<Marked<'r>>,
-    lanes: Option<Compared>,
+    both: Option<[Vec<DiffPiece>; 2]>,
+    places: Vec<MarkedPlace<'r>>,
+    lanes: Option<LaneComparison>,
 }
 
 /// The results of asking models for a decision, sample by sample.
 #[derive(Serialize)]
-struct Compared {
+struct LaneComparison {
     verdict: String,
     chance: String,
-    control: Side,
-    candidate: Side,
+    control: LaneSide,
+    candidate: LaneSide,
     pairs: Vec<[String; 2]>,
 }
 
 #[derive(Serialize)]
-struct Side {
+struct LaneSide {
     rate: String,
 }
 
@@ -70,57 +70,58 @@ struct Side {
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub fn keep(path: &Path, report: &Report) -> Result<(), Error> {
-    write(path, page(report))
+pub fn write_report(path: &Path, report: &Report) -> Result<(), Error> {
+    write_page(path, render_report(report))
 }
 
 /// Writes a page.
-pub fn write(path: &Path, page: Result<String, minijinja::Error>) -> Result<(), Error> {
+pub fn write_page(path: &Path, page: Result<String, minijinja::Error>) -> Result<(), Error> {
     let page = page.map_err(|error| Error::Advice(format!("the page cannot be made: {error}")))?;
     std::fs::write(path, page).map_err(Error::file("write", path))
 }
 
 /// Whatever stands in a log is text in such a page.
-pub fn rendered(template: &str, page: impl Serialize) -> Result<String, minijinja::Error> {
+pub fn render_template(template: &str, page: impl Serialize) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.render_named_str("page", template, Serde(&page))
 }
 
 /// The page of a report.
-fn page(report: &Report) -> Result<String, minijinja::Error> {
+fn render_report(report: &Report) -> Result<String, minijinja::Error> {
     let count = |class| report.decisions.iter().filter(|it| it.outcome == class).count();
-    let told = |class: Class| Told { name: name(class), told: class.to_string(), count: count(class) };
-    let page = Page {
+    let told =
+        |class: OutcomeClass| ClassCount { name: serialized_name(class), told: class.to_string(), count: count(class) };
+    let page = ReportPage {
         report,
-        classes: Class::ALL.map(told),
-        rows: report.decisions.iter().map(row).collect(),
-        asked: report.asked.iter().flat_map(|asked| show::asked(asked, report)).collect(),
-        stopped: report.stopped.as_ref().map(show::stopped),
+        classes: OutcomeClass::ALL.map(told),
+        rows: report.decisions.iter().map(report_decision).collect(),
+        asked: report.asked.iter().flat_map(|asked| decision_lines::format_asking(asked, report)).collect(),
+        stopped: report.stopped.as_ref().map(decision_lines::describe_stop),
     };
-    rendered(PAGE, page)
+    render_template(PAGE, page)
 }
 
-fn row(decision: &Decision) -> Row<'_> {
+fn report_decision(decision: &DecisionReport) -> ReportedDecision<'_> {
     let pretty = |value: &Option<serde_json::Value>| {
         value.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()
     };
     let (recorded, made) = (pretty(&decision.recorded), pretty(&decision.made));
-    Row {
+    ReportedDecision {
         decision,
-        class: name(decision.outcome),
+        class: serialized_name(decision.outcome),
         told: decision.outcome.to_string(),
-        requests: decision.drifted.iter().map(show::request).collect(),
-        both: (!recorded.is_empty() || !made.is_empty()).then(|| marked(&recorded, &made)),
-        places: decision.differences.iter().map(Marked::from).collect(),
-        lanes: decision.lanes.as_ref().map(compared),
+        requests: decision.drifted.iter().map(decision_lines::format_request).collect(),
+        both: (!recorded.is_empty() || !made.is_empty()).then(|| mark_differences(&recorded, &made)),
+        places: decision.differences.iter().map(MarkedPlace::from).collect(),
+        lanes: decision.lanes.as_ref().map(compare_lanes),
     }
 }
 
-fn compared(lanes: &Lanes) -> Compared {
-    let side = |Rate { same, of }: Rate| Side { rate: format!("{same} of {of}") };
-    let told = |samples: &Samples| samples.samples.iter().map(show::told).collect::<Vec<_>>();
-    Compared {
+fn compare_lanes(lanes: &Lanes) -> LaneComparison {
+    let side = |Rate { same, of }: Rate| LaneSide { rate: format!("{same} of {of}") };
+    let told = |samples: &Samples| samples.samples.iter().map(decision_lines::describe_sample).collect::<Vec<_>>();
+    LaneComparison {
         verdict: lanes.verdict.to_string(),
         chance: format!("{:.0} %", lanes.chance * 100.0),
         control: side(lanes.control.rate),
@@ -130,7 +131,7 @@ fn compared(lanes: &Lanes) -> Compared {
 }
 
 /// A word of a report, as it has it.
-pub fn name(word: impl Serialize) -> String {
+pub fn serialized_name(word: impl Serialize) -> String {
     serde_json::to_value(word).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
@@ -152,7 +153,7 @@ mod tests {
             },
         ]);
         let report = Report { decisions: serde_json::from_value(decisions).unwrap(), ..Report::default() };
-        let page = page(&report).unwrap();
+        let page = render_report(&report).unwrap();
         assert!(page.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"), "{page}");
         for loaded in ["<script", "<img", "<link", "src=\"", "url(", "@import", "javascript:"] {
             assert!(!page.contains(loaded), "{loaded}: {page}");

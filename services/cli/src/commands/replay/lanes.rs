@@ -8,29 +8,29 @@ use std::{
 use clap::Args;
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use kairo_agent_runtime::Parts;
-use kairo_core::prices::Cost;
-use kairo_mind::replay::{again::Step, changes::Changes};
+use kairo_agent_runtime::PartStore;
+use kairo_core::prices::TokenCost;
+use kairo_mind::replay::{changes::ReplayChanges, rerun::RerunStep};
 use kairo_proto::v1::{AgentDecision, Completion};
 use kairo_replay::{
-    lanes::{Asking, Ended, Lane, Lanes, Sample, Shadow},
-    report::Decision,
+    lanes::{AskingEnd, Lanes, Sample, SamplingLane, SamplingTotals, Shadow},
+    report::DecisionReport,
 };
 
 use crate::{
     Error,
-    asking::{self, Asker, Replaced, Settings},
+    asking::{self, Asker, AskingSettings, TierReplacement},
     dev::say,
 };
 
 /// Ask models for decisions again, in two lanes
 #[derive(Debug, Default, Args)]
 #[group(id = "lanes")]
-pub struct Options {
+pub struct LaneOptions {
     /// Another model, for the heavy tier or the one that is named (heavy, fast, light); can be repeated. One that the configuration
     /// has anywhere is asked as it is there, another one at the endpoint of the tier
-    #[arg(long = "model", value_parser = Replaced::read, value_name = "[TIER=]NAME")]
-    replaced: Vec<Replaced>,
+    #[arg(long = "model", value_parser = TierReplacement::parse, value_name = "[TIER=]NAME")]
+    replaced: Vec<TierReplacement>,
     /// Calls of each lane for each decision that the changes reach. With --model it is 1 by default
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "NUMBER")]
     samples: Option<u32>,
@@ -38,23 +38,23 @@ pub struct Options {
     #[arg(long, default_value_t = 500, value_name = "NUMBER")]
     max_decisions: usize,
     #[command(flatten)]
-    asking: asking::Options,
+    asking: asking::AskingOptions,
 }
 
 /// The model calls to make, before the decisions are known.
-pub struct Wanted {
-    settings: Settings,
-    replaced: Vec<Replaced>,
+pub struct LanePlan {
+    settings: AskingSettings,
+    replaced: Vec<TierReplacement>,
     samples: u32,
     max_decisions: usize,
 }
 
-impl Options {
+impl LaneOptions {
     /// Reads the model calls that the command line asks for; `None` if it asks for none.
     ///
     /// # Errors
     /// Returns an error if the options do not fit together or the configuration cannot be used.
-    pub fn read(&self, changes: &Changes) -> Result<Option<Wanted>, Error> {
+    pub fn to_plan(&self, changes: &ReplayChanges) -> Result<Option<LanePlan>, Error> {
         let Self { replaced, samples, max_decisions, asking } = self;
         let usage = |why: &str| Err(Error::Usage(why.to_owned()));
         match (samples, replaced.is_empty()) {
@@ -65,8 +65,8 @@ impl Options {
             (Some(_), true) if changes.is_none() => {
                 usage("--samples: expected a change, such as --prompt or --model: else the lanes ask the same")
             }
-            _ => Ok(Some(Wanted {
-                settings: Settings::read(asking, replaced)?,
+            _ => Ok(Some(LanePlan {
+                settings: AskingSettings::load(asking, replaced)?,
                 replaced: replaced.clone(),
                 samples: samples.unwrap_or(1),
                 max_decisions: *max_decisions,
@@ -75,21 +75,21 @@ impl Options {
     }
 }
 
-impl Wanted {
+impl LanePlan {
     /// The tiers for which another model is asked.
-    pub fn tiers(&self) -> BTreeSet<String> {
+    pub fn replaced_tiers(&self) -> BTreeSet<String> {
         let (control, candidate) = (self.settings.control.names(), self.settings.candidate.names());
         let tiers = self.replaced.iter().map(|replaced| replaced.tier.to_owned());
         tiers.filter(|tier| control.get(tier) != candidate.get(tier)).collect()
     }
 
     /// Describes the replaced models, the changes beside the log.
-    pub fn told(&self) -> Vec<String> {
-        self.replaced.iter().map(Replaced::told).collect()
+    pub fn describe_changes(&self) -> Vec<String> {
+        self.replaced.iter().map(TierReplacement::to_option_text).collect()
     }
 
     /// Refuses more decisions than are to be asked for.
-    pub fn bound(&self, decisions: usize) -> Result<(), Error> {
+    pub fn check_decision_count(&self, decisions: usize) -> Result<(), Error> {
         match decisions > self.max_decisions {
             true => Err(Error::Usage(format!(
                 "the changes reach more decisions than the {} of --max-decisions: name a part of the log with --from and --to, or \
@@ -101,37 +101,37 @@ impl Wanted {
     }
 
     /// Asks both lanes for these decisions, after saying what it comes to; what came of each, in their order.
-    pub async fn ask(&self, shadows: &[Box<Shadow>], parts: &Arc<dyn Parts>) -> (Vec<Lanes>, Asking) {
-        let expected = self.expected(shadows);
-        say(self.announced(shadows.len(), expected));
+    pub async fn ask_lanes(&self, shadows: &[Box<Shadow>], parts: &Arc<dyn PartStore>) -> (Vec<Lanes>, SamplingTotals) {
+        let expected = self.expected_calls(shadows);
+        say(self.announcement(shadows.len(), expected));
         let asker = Asker::new(&self.settings, parts);
-        let (lanes, is_interrupted) = self.lanes(&asker, shadows).await;
-        let ended = match (is_interrupted, asker.account.budget().wanting().is_some()) {
-            (true, _) => Ended::Interrupted,
-            (_, true) => Ended::Budget,
-            _ => Ended::Complete,
+        let (lanes, is_interrupted) = self.collect_lanes(&asker, shadows).await;
+        let ended = match (is_interrupted, asker.account.budget().refused_cost().is_some()) {
+            (true, _) => AskingEnd::Interrupted,
+            (_, true) => AskingEnd::Budget,
+            _ => AskingEnd::Complete,
         };
         let (control, candidate) = (self.settings.control.names(), self.settings.candidate.names());
-        let came_to = asker.came_to(expected, ended);
-        let asking = Asking { samples: self.samples, control, candidate, came_to };
+        let came_to = asker.summarize_costs(expected, ended);
+        let asking = SamplingTotals { samples: self.samples, control, candidate, came_to };
         (lanes, asking)
     }
 
     /// The calls, and what they cost, if models answer as they did; no cost where a price is not known.
-    fn expected(&self, shadows: &[Box<Shadow>]) -> (u64, Option<Cost>) {
-        let of = |lane: Lane, models: &kairo_fork::asking::Lane| {
-            models.sum(shadows.iter().flat_map(|shadow| shadow.expected(lane)))
+    fn expected_calls(&self, shadows: &[Box<Shadow>]) -> (u64, Option<TokenCost>) {
+        let of = |lane: SamplingLane, models: &kairo_fork::model_calls::LaneModels| {
+            models.sum(shadows.iter().flat_map(|shadow| shadow.expected_calls(lane)))
         };
-        let control = of(Lane::Control, &self.settings.control);
-        let candidate = of(Lane::Candidate, &self.settings.candidate);
-        let once = control.1.zip(candidate.1).map(|(one, other)| one.plus(other));
-        let times = |cost: Cost| (0..self.samples).fold(Cost::default(), |sum, _| sum.plus(cost));
+        let control = of(SamplingLane::Control, &self.settings.control);
+        let candidate = of(SamplingLane::Candidate, &self.settings.candidate);
+        let once = control.1.zip(candidate.1).map(|(one, other)| one.saturating_add(other));
+        let times = |cost: TokenCost| (0..self.samples).fold(TokenCost::default(), |sum, _| sum.saturating_add(cost));
         ((control.0 + candidate.0) * u64::from(self.samples), once.map(times))
     }
 
-    fn announced(&self, decisions: usize, (calls, cost): (u64, Option<Cost>)) -> String {
-        let Settings { control, candidate, .. } = &self.settings;
-        let (cost, most) = self.settings.told(cost);
+    fn announcement(&self, decisions: usize, (calls, cost): (u64, Option<TokenCost>)) -> String {
+        let AskingSettings { control, candidate, .. } = &self.settings;
+        let (cost, most) = self.settings.describe_costs(cost);
         let lane = |names: BTreeMap<String, String>| {
             names.into_iter().map(|(tier, name)| format!("{tier} {name}")).collect::<Vec<_>>().join(", ")
         };
@@ -145,37 +145,39 @@ impl Wanted {
     }
 
     /// Asks for all samples; whether somebody ended it.
-    async fn lanes(&self, asker: &Asker, shadows: &[Box<Shadow>]) -> (Vec<Lanes>, bool) {
+    async fn collect_lanes(&self, asker: &Asker, shadows: &[Box<Shadow>]) -> (Vec<Lanes>, bool) {
         // The lanes take turns, so that what a budget leaves out is left out of both.
-        let of_one = |at: usize| (0..self.samples).flat_map(move |_| [(at, Lane::Control), (at, Lane::Candidate)]);
-        let wanted: Vec<(usize, Lane)> = (0..shadows.len()).flat_map(of_one).collect();
-        let (samples, is_interrupted) = self.sampled(asker, shadows, &wanted).await;
+        let of_one = |at: usize| {
+            (0..self.samples).flat_map(move |_| [(at, SamplingLane::Control), (at, SamplingLane::Candidate)])
+        };
+        let wanted: Vec<(usize, SamplingLane)> = (0..shadows.len()).flat_map(of_one).collect();
+        let (samples, is_interrupted) = self.collect_samples(asker, shadows, &wanted).await;
         let mut of: Vec<[Vec<Sample>; 2]> = shadows.iter().map(|_| Default::default()).collect();
         for ((at, lane), sample) in wanted.into_iter().zip(samples) {
             let sample = sample.unwrap_or_else(|| Sample::not_asked("it was interrupted".to_owned()));
             if let Some([control, candidate]) = of.get_mut(at) {
-                if lane == Lane::Control { control.push(sample) } else { candidate.push(sample) }
+                if lane == SamplingLane::Control { control.push(sample) } else { candidate.push(sample) }
             }
         }
-        (of.into_iter().map(|[control, candidate]| Lanes::of(control, candidate)).collect(), is_interrupted)
+        (of.into_iter().map(|[control, candidate]| Lanes::from_samples(control, candidate)).collect(), is_interrupted)
     }
 
     /// Takes these samples, as many at once as the models' own bounds allow, until all are there or somebody ends it.
-    async fn sampled(
+    async fn collect_samples(
         &self,
         asker: &Asker,
         shadows: &[Box<Shadow>],
-        wanted: &[(usize, Lane)],
+        wanted: &[(usize, SamplingLane)],
     ) -> (Vec<Option<Sample>>, bool) {
-        let one = async |number: usize, at: usize, lane: Lane| match shadows.get(at) {
-            Some(shadow) => (number, Some(one_sample(asker, shadow, lane).await)),
+        let one = async |number: usize, at: usize, lane: SamplingLane| match shadows.get(at) {
+            Some(shadow) => (number, Some(take_sample(asker, shadow, lane).await)),
             None => (number, None),
         };
         let one = &one;
-        let at_once = self.settings.control.at_once().max(self.settings.candidate.at_once());
+        let at_once = self.settings.control.max_in_flight().max(self.settings.candidate.max_in_flight());
         let each = wanted.iter().enumerate().map(|(number, (at, lane))| one(number, *at, *lane));
         let mut asked = stream::iter(each).buffer_unordered(at_once);
-        let (mut samples, bar) = (vec![None; wanted.len()], progress(wanted.len()));
+        let (mut samples, bar) = (vec![None; wanted.len()], sample_progress_bar(wanted.len()));
         let interrupt = tokio::signal::ctrl_c();
         tokio::pin!(interrupt);
         let is_interrupted = loop {
@@ -196,26 +198,26 @@ impl Wanted {
 }
 
 /// Makes a decision once with what models answer now.
-async fn one_sample(asker: &Asker, shadow: &Shadow, lane: Lane) -> Sample {
-    let (mut answers, mut calls, mut cost): (Vec<Completion>, _, _) = (Vec::new(), 0, Some(Cost::default()));
+async fn take_sample(asker: &Asker, shadow: &Shadow, lane: SamplingLane) -> Sample {
+    let (mut answers, mut calls, mut cost): (Vec<Completion>, _, _) = (Vec::new(), 0, Some(TokenCost::default()));
     let sample = loop {
         let questions = match shadow.step(lane, &answers) {
-            Ok(Step::Made(decision)) => break shadow.judge(AgentDecision::clone(&decision)),
-            Ok(Step::Ask(questions)) => questions,
+            Ok(RerunStep::Made(decision)) => break shadow.judge(AgentDecision::clone(&decision)),
+            Ok(RerunStep::Ask(questions)) => questions,
             Err(why) => break Sample::not_asked(why.to_string()),
         };
         let (round, outcome) = asker.ask(lane, &questions).await;
         calls += round.calls;
-        cost = cost.zip(round.cost).map(|(sum, cost)| sum.plus(cost));
+        cost = cost.zip(round.cost).map(|(sum, cost)| sum.saturating_add(cost));
         if outcome.is_err() {
-            break Sample::not_asked(asker.account.no_money());
+            break Sample::not_asked(asker.account.refusal_reason());
         }
         answers.extend(round.completions);
     };
     Sample { calls, cost: cost.map(|cost| cost.to_string()), ..sample }
 }
 
-fn progress(samples: usize) -> ProgressBar {
+fn sample_progress_bar(samples: usize) -> ProgressBar {
     let bar = ProgressBar::new(samples as u64);
     if let Ok(style) = ProgressStyle::with_template("asking {wide_bar} {pos}/{len} samples, {elapsed}") {
         bar.set_style(style);
@@ -224,7 +226,7 @@ fn progress(samples: usize) -> ProgressBar {
 }
 
 /// Puts what came of asking beside the decisions that were asked for.
-pub fn put(decisions: &mut [Decision], places: &[usize], lanes: Vec<Lanes>) {
+pub fn attach_lanes(decisions: &mut [DecisionReport], places: &[usize], lanes: Vec<Lanes>) {
     for (place, lanes) in places.iter().zip(lanes) {
         if let Some(decision) = decisions.get_mut(*place) {
             decision.lanes = Some(lanes);

@@ -13,8 +13,8 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
     lanes::Shadow,
-    report::{Decision, Report},
-    sharing::{Came, Dispatch, Remade, Share, Step, Task},
+    replay_dispatch::{Dispatch, DispatchStep, ReplayTask, ReplayTaskResult, RerunDecision, Share},
+    report::{DecisionReport, Report},
 };
 
 use crate::Error;
@@ -28,108 +28,115 @@ const AHEAD_BYTES: usize = 32 * 1024 * 1024;
 const BATCH: usize = 64;
 
 /// The callback that receives each decision.
-pub type Tell<'t> = dyn FnMut(&Decision, Option<Box<Shadow>>) -> Result<(), Error> + 't;
-type States = BTreeMap<Name, String>;
+pub type DecisionCallback<'t> = dyn FnMut(&DecisionReport, Option<Box<Shadow>>) -> Result<(), Error> + 't;
+type AgentStates = BTreeMap<Name, String>;
 
 /// The threads, and what is to be told of what they do.
-pub struct Pool {
+pub struct ReplayPool {
     dispatch: Dispatch,
-    workers: Vec<Worker>,
+    workers: Vec<ReplayWorker>,
     /// The thread of each agent.
-    of: HashMap<Name, usize>,
+    worker_of_agent: HashMap<Name, usize>,
     /// The threads of the pending messages in the log's order, with the sizes of their bodies.
     order: VecDeque<(usize, usize)>,
     bytes: usize,
     /// The most messages that may be pending.
-    ahead: usize,
-    decisions: Vec<Decision>,
+    max_pending: usize,
+    decisions: Vec<DecisionReport>,
 }
 
 /// A thread with its agents.
-struct Worker {
+struct ReplayWorker {
     /// The messages to hand to it next.
-    batch: Vec<Task>,
-    tasks: Sender<Vec<Task>>,
-    came: Receiver<Vec<Came>>,
+    batch: Vec<ReplayTask>,
+    tasks: Sender<Vec<ReplayTask>>,
+    results: Receiver<Vec<ReplayTaskResult>>,
     /// The results of its messages, in their order.
-    ready: VecDeque<Came>,
+    ready: VecDeque<ReplayTaskResult>,
     /// Its messages that are not told of yet.
-    held: usize,
-    thread: JoinHandle<States>,
+    unreported_messages: usize,
+    thread: JoinHandle<AgentStates>,
 }
 
-impl Pool {
+impl ReplayPool {
     /// As many threads as there are cores, each with such a share.
     pub fn start(dispatch: Dispatch, share: &Share) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self::of(cores, dispatch, share)
+        Self::with_threads(cores, dispatch, share)
     }
 
-    fn of(threads: usize, dispatch: Dispatch, share: &Share) -> Self {
-        let workers = (0..threads).map(|_| Worker::start(share.clone())).collect();
+    fn with_threads(threads: usize, dispatch: Dispatch, share: &Share) -> Self {
+        let workers = (0..threads).map(|_| ReplayWorker::start(share.clone())).collect();
         let (of, order, decisions) = (HashMap::new(), VecDeque::new(), Vec::new());
-        Self { dispatch, workers, of, order, bytes: 0, ahead: AHEAD * threads, decisions }
+        Self { dispatch, workers, worker_of_agent: of, order, bytes: 0, max_pending: AHEAD * threads, decisions }
     }
 
     /// Takes in the next message of the log, and tells of decisions that were made meanwhile.
     ///
     /// # Errors
     /// Those of `Replaying::take`, the one of the first message first, and whatever `tell` says. Nothing is told behind one.
-    pub fn take(&mut self, message: &LogMessage, tell: &mut Tell<'_>) -> Result<ControlFlow<()>, Error> {
+    pub fn take_message(
+        &mut self,
+        message: &LogMessage,
+        tell: &mut DecisionCallback<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
         match self.dispatch.next(message) {
-            Ok(Step::On) => {}
-            Ok(Step::Over) => return Ok(ControlFlow::Break(())),
-            Ok(Step::Of(agent, task)) => {
-                let at = self.worker_of(agent);
-                self.hand_out(at, task, message.data.len());
+            Ok(DispatchStep::Skip) => {}
+            Ok(DispatchStep::Stop) => return Ok(ControlFlow::Break(())),
+            Ok(DispatchStep::ForAgent(agent, task)) => {
+                let at = self.assign_worker(agent);
+                self.enqueue_task(at, task, message.data.len());
             }
-            Ok(Step::All(task)) => (0..self.workers.len()).for_each(|at| self.hand_out(at, task.clone(), 0)),
+            Ok(DispatchStep::ForAll(task)) => {
+                (0..self.workers.len()).for_each(|at| self.enqueue_task(at, task.clone(), 0))
+            }
             Err(broken) => {
-                self.tell(0, tell)?;
+                self.report_ready(0, tell)?;
                 return Err(Error::Advice(broken.to_string()));
             }
         }
-        self.tell(self.ahead, tell)?;
+        self.report_ready(self.max_pending, tell)?;
         Ok(ControlFlow::Continue(()))
     }
 
     /// Tells of the rest. What came of all of it, and which of the agents that were asked for the log had nothing of.
     ///
     /// # Errors
-    /// As in [`Self::take`].
-    pub fn end(mut self, version: &str, tell: &mut Tell<'_>) -> Result<(Report, Option<Name>), Error> {
-        self.tell(0, tell)?;
+    /// As in [`Self::take_message`].
+    pub fn finish(mut self, version: &str, tell: &mut DecisionCallback<'_>) -> Result<(Report, Option<Name>), Error> {
+        self.report_ready(0, tell)?;
         let missing = self.dispatch.missing().first().map(|agent| (*agent).clone());
-        let states = self.workers.into_iter().flat_map(Worker::end).collect();
+        let states = self.workers.into_iter().flat_map(ReplayWorker::join).collect();
         Ok((self.dispatch.report(version, states, self.decisions), missing))
     }
 
     /// The thread that has an agent; one that is new goes to the one with least to do.
-    fn worker_of(&mut self, agent: Name) -> usize {
-        let idlest = || (0..self.workers.len()).min_by_key(|at| self.workers.get(*at).map(|worker| worker.held));
-        let idlest = if self.of.contains_key(&agent) { None } else { idlest() };
-        *self.of.entry(agent).or_insert_with(|| idlest.unwrap_or_default())
+    fn assign_worker(&mut self, agent: Name) -> usize {
+        let idlest =
+            || (0..self.workers.len()).min_by_key(|at| self.workers.get(*at).map(|worker| worker.unreported_messages));
+        let idlest = if self.worker_of_agent.contains_key(&agent) { None } else { idlest() };
+        *self.worker_of_agent.entry(agent).or_insert_with(|| idlest.unwrap_or_default())
     }
 
-    fn hand_out(&mut self, at: usize, task: Task, bytes: usize) {
+    fn enqueue_task(&mut self, at: usize, task: ReplayTask, bytes: usize) {
         let Some(worker) = self.workers.get_mut(at) else { return };
         self.order.push_back((at, bytes));
         self.bytes += bytes;
-        worker.held += 1;
+        worker.unreported_messages += 1;
         worker.batch.push(task);
         if worker.batch.len() >= BATCH {
-            worker.hand_over();
+            worker.send_batch();
         }
     }
 
     /// Tells what is known in the log's order, and waits for what is not until at most so many messages are left.
-    fn tell(&mut self, most: usize, tell: &mut Tell<'_>) -> Result<(), Error> {
+    fn report_ready(&mut self, most: usize, tell: &mut DecisionCallback<'_>) -> Result<(), Error> {
         while let Some((at, bytes)) = self.order.front().copied() {
             let must_wait = self.order.len() > most || self.bytes > AHEAD_BYTES;
             if must_wait && self.workers.get(at).is_some_and(|worker| worker.ready.is_empty()) {
-                self.workers.iter_mut().for_each(Worker::hand_over);
+                self.workers.iter_mut().for_each(ReplayWorker::send_batch);
             }
-            let came = self.workers.get_mut(at).and_then(|worker| worker.next(must_wait));
+            let came = self.workers.get_mut(at).and_then(|worker| worker.next_result(must_wait));
             let came = match came {
                 None if must_wait => Err(Error::Advice("a thread that makes decisions again has ended".to_owned())),
                 None => break,
@@ -137,7 +144,7 @@ impl Pool {
             };
             self.order.pop_front();
             self.bytes -= bytes;
-            let told = came.and_then(|remade| remade.map_or(Ok(()), |remade| self.told(remade, tell)));
+            let told = came.and_then(|remade| remade.map_or(Ok(()), |remade| self.report_decision(remade, tell)));
             if told.is_err() {
                 // Whatever came of what stands behind, nobody is told of it.
                 self.order.clear();
@@ -147,8 +154,8 @@ impl Pool {
         Ok(())
     }
 
-    fn told(&mut self, remade: Remade, tell: &mut Tell<'_>) -> Result<(), Error> {
-        let Remade { decision, shadow } = remade;
+    fn report_decision(&mut self, remade: RerunDecision, tell: &mut DecisionCallback<'_>) -> Result<(), Error> {
+        let RerunDecision { decision, shadow } = remade;
         self.dispatch.count(&decision);
         tell(&decision, shadow)?;
         self.decisions.push(*decision);
@@ -156,23 +163,23 @@ impl Pool {
     }
 }
 
-impl Worker {
+impl ReplayWorker {
     fn start(mut share: Share) -> Self {
-        let ((tasks, received), (done, came)) = (channel::<Vec<Task>>(), channel());
+        let ((tasks, received), (done, came)) = (channel::<Vec<ReplayTask>>(), channel());
         let work = move || {
             while let Ok(batch) = received.recv() {
                 // Nobody waits for what is left when reading has ended with an error.
-                if done.send(batch.into_iter().map(|task| share.take(task)).collect()).is_err() {
+                if done.send(batch.into_iter().map(|task| share.run(task)).collect()).is_err() {
                     break;
                 }
             }
             share.states()
         };
         let (batch, ready, held) = (Vec::with_capacity(BATCH), VecDeque::new(), 0);
-        Self { batch, tasks, came, ready, held, thread: thread::spawn(work) }
+        Self { batch, tasks, results: came, ready, unreported_messages: held, thread: thread::spawn(work) }
     }
 
-    fn hand_over(&mut self) {
+    fn send_batch(&mut self) {
         if !self.batch.is_empty() {
             let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
             // A thread that is gone is found when it is waited for.
@@ -181,22 +188,22 @@ impl Worker {
     }
 
     /// Returns the result of its next message; `None` if it is not known yet and `must_wait` is false.
-    fn next(&mut self, must_wait: bool) -> Option<Came> {
+    fn next_result(&mut self, must_wait: bool) -> Option<ReplayTaskResult> {
         if self.ready.is_empty() {
-            let came = match self.came.try_recv() {
-                Err(TryRecvError::Empty) if must_wait => self.came.recv().ok(),
+            let came = match self.results.try_recv() {
+                Err(TryRecvError::Empty) if must_wait => self.results.recv().ok(),
                 came => came.ok(),
             };
             self.ready.extend(came.into_iter().flatten());
         }
         let next = self.ready.pop_front();
-        self.held -= usize::from(next.is_some());
+        self.unreported_messages -= usize::from(next.is_some());
         next
     }
 
     /// Ends the thread and returns the states it leaves behind. Panics if the thread did.
-    fn end(self) -> States {
-        let Self { tasks, came, thread, .. } = self;
+    fn join(self) -> AgentStates {
+        let Self { tasks, results: came, thread, .. } = self;
         drop((tasks, came));
         thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
     }
@@ -206,11 +213,11 @@ impl Worker {
 mod tests {
     use std::collections::BTreeSet;
 
-    use kairo_mind::replay::changes::Changes;
+    use kairo_mind::replay::changes::ReplayChanges;
     use kairo_replay::{
-        replaying::{Replaying, Went},
+        replayer::{ReplayProgress, Replayer},
         report::Range,
-        testing::{Agent, calls, name, says, with_decision},
+        testing::{TestAgent, call_completion, name, text_completion, with_changed_decision},
     };
 
     use super::*;
@@ -218,36 +225,36 @@ mod tests {
     /// Builds a log of what agents said and did, one turn after the other.
     fn log(agents: usize, turns: usize) -> Vec<LogMessage> {
         let mut next = 1;
-        let mut all: Vec<Agent> = Vec::new();
+        let mut all: Vec<TestAgent> = Vec::new();
         for turn in 0..turns {
             for at in 0..agents {
                 if turn == 0 {
-                    all.push(Agent::beginning_at(&format!("agent-{at}"), next));
+                    all.push(TestAgent::starting_at(&format!("agent-{at}"), next));
                 }
                 let agent = &mut all[at];
-                agent.goes_on_at(next.max(if turn == 0 { next + 3 } else { next }));
+                agent.continue_at(next.max(if turn == 0 { next + 3 } else { next }));
                 agent.hears("", &format!("turn {turn}"));
-                let asks = agent.decides(&[calls("tools.now")]);
+                let asks = agent.decide(&[call_completion("tools.now")]);
                 agent.learns(asks, "2");
-                next = agent.decides(&[says("It is 2.")]) + 1;
+                next = agent.decide(&[text_completion("It is 2.")]) + 1;
             }
         }
-        let mut messages: Vec<LogMessage> = all.iter().flat_map(Agent::messages).collect();
+        let mut messages: Vec<LogMessage> = all.iter().flat_map(TestAgent::messages).collect();
         messages.sort_by_key(|message| message.sequence);
         messages
     }
 
     /// The decisions told, and the report or the error at the end.
-    type Ended = (Vec<Decision>, Result<Report, String>);
+    type Ended = (Vec<DecisionReport>, Result<Report, String>);
 
     fn by_one(messages: &[LogMessage], range: Range) -> Ended {
-        let mut replaying = Replaying::new(BTreeSet::new(), range, Changes::default(), None);
+        let mut replaying = Replayer::new(BTreeSet::new(), range, ReplayChanges::default(), None);
         let mut told = Vec::new();
         for message in messages {
-            match replaying.take(message) {
-                Ok(Went::On) => {}
-                Ok(Went::Decision(decision)) => told.push(*decision),
-                Ok(Went::Over) => break,
+            match replaying.replay(message) {
+                Ok(ReplayProgress::NoDecision) => {}
+                Ok(ReplayProgress::Decision(decision)) => told.push(*decision),
+                Ok(ReplayProgress::End) => break,
                 Err(broken) => return (told, Err(broken.to_string())),
             }
         }
@@ -256,16 +263,19 @@ mod tests {
     }
 
     fn by_several(threads: usize, ahead: usize, messages: &[LogMessage], range: Range) -> Ended {
-        let dispatch = Dispatch::new(BTreeSet::new(), range, &Changes::default());
-        let mut pool = Pool { ahead, ..Pool::of(threads, dispatch, &Share::new(Changes::default(), None)) };
+        let dispatch = Dispatch::new(BTreeSet::new(), range, &ReplayChanges::default());
+        let mut pool = ReplayPool {
+            max_pending: ahead,
+            ..ReplayPool::with_threads(threads, dispatch, &Share::new(ReplayChanges::default(), None))
+        };
         let mut told = Vec::new();
-        let mut tell = |decision: &Decision, _: Option<Box<Shadow>>| {
+        let mut tell = |decision: &DecisionReport, _: Option<Box<Shadow>>| {
             told.push(decision.clone());
             Ok(())
         };
         let mut read = Ok(());
         for message in messages {
-            match pool.take(message, &mut tell) {
+            match pool.take_message(message, &mut tell) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break,
                 Err(error) => {
@@ -274,7 +284,7 @@ mod tests {
                 }
             }
         }
-        let ended = pool.end("1", &mut tell).and_then(|(report, _)| read.map(|()| report));
+        let ended = pool.finish("1", &mut tell).and_then(|(report, _)| read.map(|()| report));
         (told, ended.map_err(|error| error.to_string()))
     }
 
@@ -308,7 +318,7 @@ mod tests {
         let hole: Vec<LogMessage> = messages.iter().filter(|it| it.sequence + 1 != decides).cloned().collect();
         let from = Range { from: Some(decides + 1), to: None };
         assert!(assert_equal(&hole, from).1.unwrap_err().contains(&decides.to_string()));
-        let newer = with_decision(&messages, decides, |decision| decision.reader = u32::MAX);
+        let newer = with_changed_decision(&messages, decides, |decision| decision.reader = u32::MAX);
         let report = assert_equal(&newer, Range::default()).1.unwrap();
         assert_eq!(report.stopped.unwrap().sequence, decides);
     }
@@ -316,15 +326,19 @@ mod tests {
     #[test]
     fn nothing_is_told_behind_what_could_not_be_told() {
         let messages = log(3, 3);
-        let dispatch = Dispatch::new([name("agent-0"), name("nobody")].into(), Range::default(), &Changes::default());
-        let mut pool = Pool { ahead: 1, ..Pool::of(3, dispatch, &Share::new(Changes::default(), None)) };
+        let dispatch =
+            Dispatch::new([name("agent-0"), name("nobody")].into(), Range::default(), &ReplayChanges::default());
+        let mut pool = ReplayPool {
+            max_pending: 1,
+            ..ReplayPool::with_threads(3, dispatch, &Share::new(ReplayChanges::default(), None))
+        };
         let mut tries = 0;
-        let mut tell = |_: &Decision, _: Option<Box<Shadow>>| {
+        let mut tell = |_: &DecisionReport, _: Option<Box<Shadow>>| {
             tries += 1;
             Err(Error::Advice("full".to_owned()))
         };
-        assert!(messages.iter().any(|message| pool.take(message, &mut tell).is_err()));
-        let (report, missing) = pool.end("1", &mut tell).unwrap();
+        assert!(messages.iter().any(|message| pool.take_message(message, &mut tell).is_err()));
+        let (report, missing) = pool.finish("1", &mut tell).unwrap();
         assert_eq!((tries, report.decisions.len(), missing), (1, 0, Some(name("nobody"))));
     }
 }

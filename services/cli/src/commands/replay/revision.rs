@@ -22,7 +22,7 @@ const SHOWN: usize = 2_000;
 ///
 /// # Errors
 /// Returns an error if it is neither, or cannot be built.
-pub async fn binary(named: &Path) -> Result<PathBuf, Error> {
+pub async fn resolve_binary(named: &Path) -> Result<PathBuf, Error> {
     if named.is_file() {
         return Ok(named.to_owned());
     }
@@ -34,24 +34,26 @@ pub async fn binary(named: &Path) -> Result<PathBuf, Error> {
     };
     let revision = named.to_str().ok_or_else(neither)?;
     let commit = format!("{revision}^{{commit}}");
-    let found = ran(git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]), "git").await?;
-    let commit = text(&found).filter(|_| found.status.success()).ok_or_else(neither)?;
-    let at = ran(git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]), "git").await?;
-    let repository = text(&at).filter(|_| at.status.success()).ok_or_else(neither)?;
-    let kept = Kept::new()?;
-    let program = kept.program(&commit);
+    let found =
+        run_program(git_command(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]), "git").await?;
+    let commit = trimmed_stdout(&found).filter(|_| found.status.success()).ok_or_else(neither)?;
+    let at = run_program(git_command(&["rev-parse", "--path-format=absolute", "--git-common-dir"]), "git").await?;
+    let repository = trimmed_stdout(&at).filter(|_| at.status.success()).ok_or_else(neither)?;
+    let kept = BuildCache::new()?;
+    let program = kept.program_path(&commit);
     if program.is_file() {
         return Ok(program);
     }
     let _lock = DirLock::try_acquire(&kept.0)?;
-    step(&format!("building {revision}"), kept.build(Path::new(&repository), &commit), |()| commit.clone()).await?;
+    step(&format!("building {revision}"), kept.build_revision(Path::new(&repository), &commit), |()| commit.clone())
+        .await?;
     Ok(program)
 }
 
 /// The folder of what was built. It may be removed at any time.
-struct Kept(PathBuf);
+struct BuildCache(PathBuf);
 
-impl Kept {
+impl BuildCache {
     fn new() -> Result<Self, Error> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
@@ -60,26 +62,26 @@ impl Kept {
         Ok(Self(cache.ok_or_else(none)?.join("kairo/builds")))
     }
 
-    fn program(&self, commit: &str) -> PathBuf {
+    fn program_path(&self, commit: &str) -> PathBuf {
         self.0.join(commit).join("kairo")
     }
 
     /// One checkout and one folder of build results serve all revisions, so that the next one builds little.
-    async fn build(&self, repository: &Path, commit: &str) -> Result<(), Error> {
-        let (source, program) = (self.0.join("source"), self.program(commit));
+    async fn build_revision(&self, repository: &Path, commit: &str) -> Result<(), Error> {
+        let (source, program) = (self.0.join("source"), self.program_path(commit));
         let folder = self.0.join(commit);
         for folder in [&source, &folder] {
             std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
         }
         // With an index of its own: that of the repository and its checkouts stay as they are.
-        let mut checkout = git(&["read-tree", "--reset", "-u", commit]);
+        let mut checkout = git_command(&["read-tree", "--reset", "-u", commit]);
         checkout.env("GIT_DIR", repository).env("GIT_WORK_TREE", &source).env("GIT_INDEX_FILE", self.0.join("index"));
-        done(checkout, "git").await?;
+        run_checked(checkout, "git").await?;
         let target = self.0.join("target");
         let mut build = Command::new("cargo");
         build.args(["build", "--quiet", "--release", "--locked", "--package", "kairo-cli", "--bin", "kairo"]);
         build.current_dir(&source).env("CARGO_TARGET_DIR", &target).env("KAIRO_COMMIT", commit);
-        done(build, "cargo").await?;
+        run_checked(build, "cargo").await?;
         // Whole or not at all, whatever happens meanwhile.
         let part = folder.join("kairo.part");
         std::fs::copy(target.join("release/kairo"), &part).map_err(Error::file("write", &part))?;
@@ -87,7 +89,7 @@ impl Kept {
     }
 }
 
-fn git(arguments: &[&str]) -> Command {
+fn git_command(arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     command.args(arguments.iter().map(OsStr::new));
     command
@@ -95,8 +97,8 @@ fn git(arguments: &[&str]) -> Command {
 
 /// # Errors
 /// Also where it fails.
-async fn done(command: Command, name: &str) -> Result<(), Error> {
-    let output = ran(command, name).await?;
+async fn run_checked(command: Command, name: &str) -> Result<(), Error> {
+    let output = run_program(command, name).await?;
     if output.status.success() {
         return Ok(());
     }
@@ -106,7 +108,7 @@ async fn done(command: Command, name: &str) -> Result<(), Error> {
     Err(Error::Advice(format!("--with: {name} failed ({}):\n{}", output.status, said.join("\n"))))
 }
 
-async fn ran(mut command: Command, name: &str) -> Result<Output, Error> {
+async fn run_program(mut command: Command, name: &str) -> Result<Output, Error> {
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(DEADLINE, command.output()).await;
     let late = |_| Error::Advice(format!("--with: {name} did not end within {} seconds", DEADLINE.as_secs()));
@@ -116,7 +118,7 @@ async fn ran(mut command: Command, name: &str) -> Result<Output, Error> {
     })
 }
 
-fn text(output: &Output) -> Option<String> {
+fn trimmed_stdout(output: &Output) -> Option<String> {
     let text = std::str::from_utf8(&output.stdout).ok()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }

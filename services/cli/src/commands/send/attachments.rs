@@ -13,11 +13,11 @@ use crate::{
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Stores the files, one after another.
-pub async fn store(client: &Client, files: &[PathBuf]) -> Result<Vec<NewPart>, Error> {
+pub async fn store_files(client: &Client, files: &[PathBuf]) -> Result<Vec<NewPart>, Error> {
     let mut parts = Vec::with_capacity(files.len());
     for file in files {
-        let (media_type, bytes) = read(file).await?;
-        let stored = client.store(media_type, bytes).await?;
+        let (media_type, bytes) = read_attachment(file).await?;
+        let stored = client.store_object(media_type, bytes).await?;
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         parts.push(NewPart { digest: stored.digest, name: name.chars().filter(|c| !c.is_control()).collect() });
     }
@@ -25,12 +25,12 @@ pub async fn store(client: &Client, files: &[PathBuf]) -> Result<Vec<NewPart>, E
 }
 
 /// A file's bytes, and what they are by how they begin: its name need not tell.
-async fn read(file: &Path) -> Result<(&'static str, Vec<u8>), Error> {
+async fn read_attachment(file: &Path) -> Result<(&'static str, Vec<u8>), Error> {
     let length = tokio::fs::metadata(file).await.map_err(Error::file("read", file))?.len();
     if length > LARGEST {
         return Err(Error::Advice(format!("{} is larger than {LARGEST} bytes", file.display())));
     }
     let bytes = tokio::fs::read(file).await.map_err(Error::file("read", file))?;
-    let known = media::sniff(&bytes).map(|media_type| (media_type, bytes));
+    let known = media::sniff_type(&bytes).map(|media_type| (media_type, bytes));
     known.ok_or_else(|| Error::Advice(format!("{} is none of {}", file.display(), media::TYPES.join(", "))))
 }

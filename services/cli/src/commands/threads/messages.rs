@@ -9,13 +9,13 @@ use kairo_proto::{
     words::ThreadMessageRole,
 };
 
-use super::heading;
+use super::format_heading;
 use crate::{rows, steps::one_line, table::table};
 
 /// Returns the page of a thread: its heading and messages; `None` if the answer has no thread.
-pub fn page(shown: &ListThreadMessagesResponse, zone: &TimeZone) -> Option<Vec<String>> {
+pub fn format_messages(shown: &ListThreadMessagesResponse, zone: &TimeZone) -> Option<Vec<String>> {
     let ListThreadMessagesResponse { thread, messages, .. } = shown;
-    let mut lines = heading(thread.as_ref()?, zone);
+    let mut lines = format_heading(thread.as_ref()?, zone);
     lines.push(String::new());
     if messages.first().is_some_and(|message| message.sequence > 1) {
         lines.push("… older messages: see --limit".to_owned());
@@ -25,14 +25,14 @@ pub fn page(shown: &ListThreadMessagesResponse, zone: &TimeZone) -> Option<Vec<S
     let tools: HashMap<&str, &str> = calls.map(|call| (call.id.as_str(), call.tool.as_str())).collect();
     let rows = messages.iter().map(|message| {
         let number = message.sequence.to_string();
-        [number, rows::at(message.timestamp, zone), one_line(&message.role), says(message, &tools)]
+        [number, rows::format_time(message.timestamp, zone), one_line(&message.role), format_message(message, &tools)]
     });
     lines.extend(table(["no", "time", "role", "says"], rows));
     Some(lines)
 }
 
-fn says(message: &ThreadMessageRow, tools: &HashMap<&str, &str>) -> String {
-    let parts: Vec<Part> = message.parts.iter().map(part).collect();
+fn format_message(message: &ThreadMessageRow, tools: &HashMap<&str, &str>) -> String {
+    let parts: Vec<Part> = message.parts.iter().map(to_part).collect();
     let said = match message.role_word() {
         ThreadMessageRole::Tool => {
             let call = message.tool_call_id.as_deref().unwrap_or_default();
@@ -40,7 +40,7 @@ fn says(message: &ThreadMessageRow, tools: &HashMap<&str, &str>) -> String {
             let how = if message.ok == Some(false) { " failed" } else { "" };
             format!("{tool}{how} -> {}", message.content)
         }
-        ThreadMessageRole::User | ThreadMessageRole::Assistant => media::in_words(&message.content, &parts),
+        ThreadMessageRole::User | ThreadMessageRole::Assistant => media::text_with_parts(&message.content, &parts),
         ThreadMessageRole::System | ThreadMessageRole::Unknown(_) => message.content.clone(),
     };
     let calls = message.tool_calls.iter().map(|call| {
@@ -51,7 +51,7 @@ fn says(message: &ThreadMessageRow, tools: &HashMap<&str, &str>) -> String {
     one_line(&all.join(" "))
 }
 
-fn part(part: &kairo_proto::v1::PartRow) -> Part {
+fn to_part(part: &kairo_proto::v1::PartRow) -> Part {
     let kairo_proto::v1::PartRow { media_type, digest, size, name } = part.clone();
     Part { media_type, digest, size, name }
 }
@@ -87,7 +87,7 @@ mod tests {
             ],
         }))
         .unwrap();
-        let text = page(&shown, &TimeZone::UTC).unwrap().join("\n");
+        let text = format_messages(&shown, &TimeZone::UTC).unwrap().join("\n");
         for part in [
             "Budget\ntopic of ann with bob, compacted\nid t\n",
             "\n\n… older messages: see --limit\n",

@@ -7,14 +7,14 @@ use uuid::Uuid;
 
 use crate::{
     Error,
-    client::{EventFilter, Told},
-    commands::Session,
+    client::{EventFilter, StreamUpdate},
+    commands::GatewaySession,
     terminal,
     watch::Happening,
 };
 
 /// Shows what happens in a turn from its beginning on, and how its status changes. Returns when it has ended.
-pub(super) async fn follow(turn: Uuid, session: &Session) -> Result<(), Error> {
+pub(super) async fn follow_turn(turn: Uuid, session: &GatewaySession) -> Result<(), Error> {
     let of_turn = EventFilter { correlation: Some(turn), ..EventFilter::default() };
     // Where it began, so that the gateway need not read all of the log.
     let first = EventFilter { limit: Some(1), ..of_turn.clone() };
@@ -29,21 +29,21 @@ pub(super) async fn follow(turn: Uuid, session: &Session) -> Result<(), Error> {
     let mut status = InteractionStatus::Started;
     loop {
         match follow.next().await? {
-            Told::TurnStatus(change) => {
+            StreamUpdate::TurnStatus(change) => {
                 status = change.status_word();
                 if session.json {
                     terminal::json(&change)?;
                 }
             }
-            Told::Event(event) => {
+            StreamUpdate::Event(event) => {
                 if !session.json {
-                    line(&status, &event, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+                    format_event(&status, &event, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
                 }
                 if is_end(&status) {
                     return Ok(());
                 }
             }
-            Told::Live { .. } => {}
+            StreamUpdate::Live { .. } => {}
         }
     }
 }
@@ -53,9 +53,9 @@ fn is_end(status: &InteractionStatus) -> bool {
 }
 
 /// Returns the line of an event: the status of the turn from it on, and its text; `None` if it says nothing to people.
-fn line(status: &InteractionStatus, event: &EventJson, zone: &TimeZone) -> Option<String> {
+fn format_event(status: &InteractionStatus, event: &EventJson, zone: &TimeZone) -> Option<String> {
     let agent = event.subject.split('.').nth(2).unwrap_or_default();
-    let happening = Happening::of(event, agent)?;
+    let happening = Happening::from_event(event, agent)?;
     Some(format!("{:<10}  {}", status.as_str(), happening.line(zone)))
 }
 
@@ -75,7 +75,7 @@ mod tests {
             "correlation_id": Uuid::nil(), "causation_id": null, "thread_id": null,
         }))
         .unwrap();
-        let told = line(&InteractionStatus::Executing, &event, &TimeZone::UTC);
+        let told = format_event(&InteractionStatus::Executing, &event, &TimeZone::UTC);
         assert_eq!(told.as_deref(), Some("executing   00:00:00  bob calls         tools.now {}"));
         assert!(is_end(&InteractionStatus::Failed) && !is_end(&InteractionStatus::Reflecting));
     }

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use kairo_replay::whatif::{Cone, Counts, Fate, Reached};
+use kairo_replay::whatif::{Cone, ConeCounts, Fate, ReachedMessage};
 use serde::Serialize;
 
-use super::{DEEPEST, fate, requests, show::spent, what};
+use super::{DEEPEST, decision_lines::describe_spending, describe_fate, format_requests, reached_kind};
 use crate::{
     Error,
     commands::replay::{
-        html::{name, rendered, write},
-        marks::Marked,
+        html::{render_template, serialized_name, write_page},
+        word_diff::MarkedPlace,
     },
 };
 
@@ -23,21 +23,21 @@ const ROW: usize = 24;
 
 /// All that the page shows.
 #[derive(Serialize)]
-struct Page<'c> {
-    counts: Counts,
+struct ConePage<'c> {
+    counts: ConeCounts,
     /// The summary of the model calls and their cost.
     spent: Option<String>,
-    fates: [Filter; Fate::ALL.len()],
-    nodes: Vec<Node>,
+    fates: [FateFilter; Fate::ALL.len()],
+    nodes: Vec<ConeNode>,
     left_out: usize,
     width: usize,
     height: usize,
-    rows: Vec<Row<'c>>,
+    rows: Vec<ReachedRow<'c>>,
 }
 
 /// A filter of messages by fate, with their number.
 #[derive(Serialize)]
-struct Filter {
+struct FateFilter {
     name: String,
     told: &'static str,
     count: usize,
@@ -45,7 +45,7 @@ struct Filter {
 
 /// A message in the drawing, and where it is; `from` is where what it hangs on is.
 #[derive(Debug, PartialEq, Serialize)]
-struct Node {
+struct ConeNode {
     sequence: u64,
     label: String,
     fate: String,
@@ -56,38 +56,38 @@ struct Node {
 
 /// A message that the change reaches.
 #[derive(Serialize)]
-struct Row<'c> {
+struct ReachedRow<'c> {
     #[serde(flatten)]
-    reached: &'c Reached,
+    reached: &'c ReachedMessage,
     what: &'static str,
     told: &'static str,
     class: String,
     requests: Vec<String>,
-    places: Vec<Marked<'c>>,
+    places: Vec<MarkedPlace<'c>>,
 }
 
 /// Writes the page.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub fn keep(path: &Path, cone: &Cone) -> Result<(), Error> {
-    write(path, page(cone))
+pub fn write_cone(path: &Path, cone: &Cone) -> Result<(), Error> {
+    write_page(path, render_cone(cone))
 }
 
-fn page(cone: &Cone) -> Result<String, minijinja::Error> {
-    let nodes = drawn(&cone.reached);
+fn render_cone(cone: &Cone) -> Result<String, minijinja::Error> {
+    let nodes = layout_nodes(&cone.reached);
     let width = nodes.iter().map(|node| node.x).max().unwrap_or_default() + 600;
     let height = nodes.iter().map(|node| node.y).max().unwrap_or_default() + ROW;
     let left_out = cone.reached.len() - nodes.len();
     let count = |of: Fate| cone.reached.iter().filter(|it| it.fate == of).count();
-    let fates = Fate::ALL.map(|of| Filter { name: name(of), told: fate(of), count: count(of) });
-    let rows = cone.reached.iter().map(row).collect();
-    let spent = cone.asked.as_ref().map(spent);
-    rendered(PAGE, Page { counts: cone.counts, spent, fates, nodes, left_out, width, height, rows })
+    let fates = Fate::ALL.map(|of| FateFilter { name: serialized_name(of), told: describe_fate(of), count: count(of) });
+    let rows = cone.reached.iter().map(reached_row).collect();
+    let spent = cone.asked.as_ref().map(describe_spending);
+    render_template(PAGE, ConePage { counts: cone.counts, spent, fates, nodes, left_out, width, height, rows })
 }
 
 /// One row for each in the order of the log, each to the right of what it hangs on.
-fn drawn(reached: &[Reached]) -> Vec<Node> {
+fn layout_nodes(reached: &[ReachedMessage]) -> Vec<ConeNode> {
     let mut places: BTreeMap<u64, (usize, [usize; 2])> = BTreeMap::new();
     let mut nodes = Vec::new();
     for (at, it) in (0..).zip(reached.iter().take(DRAWN)) {
@@ -95,22 +95,22 @@ fn drawn(reached: &[Reached]) -> Vec<Node> {
         let depth = from.map_or(0, |(depth, _)| (depth + 1).min(DEEPEST));
         let [x, y] = [COLUMN / 2 + depth * COLUMN, ROW / 2 + at * ROW];
         places.insert(it.sequence, (depth, [x, y]));
-        let label = format!("{} {}, {}: {}", what(it), it.sequence, it.subject, fate(it.fate));
+        let label = format!("{} {}, {}: {}", reached_kind(it), it.sequence, it.subject, describe_fate(it.fate));
         let from = from.map(|(_, place)| place);
-        nodes.push(Node { sequence: it.sequence, label, fate: name(it.fate), x, y, from });
+        nodes.push(ConeNode { sequence: it.sequence, label, fate: serialized_name(it.fate), x, y, from });
     }
     nodes
 }
 
-fn row(reached: &Reached) -> Row<'_> {
-    let places = reached.differences.iter().map(Marked::from).collect();
-    let (what, told, class) = (what(reached), fate(reached.fate), name(reached.fate));
-    Row { reached, what, told, class, requests: requests(reached), places }
+fn reached_row(reached: &ReachedMessage) -> ReachedRow<'_> {
+    let places = reached.differences.iter().map(MarkedPlace::from).collect();
+    let (what, told, class) = (reached_kind(reached), describe_fate(reached.fate), serialized_name(reached.fate));
+    ReachedRow { reached, what, told, class, requests: format_requests(reached), places }
 }
 
 #[cfg(test)]
 mod tests {
-    use kairo_replay::whatif::Form;
+    use kairo_replay::whatif::ConeFormat;
 
     use super::{super::tests::reached, *};
 
@@ -118,12 +118,15 @@ mod tests {
     fn each_is_drawn_beside_what_it_hangs_on_and_very_many_are_counted() {
         let cone =
             [reached(3, None, Fate::Dropped), reached(4, Some(3), Fate::Vanished), reached(9, Some(4), Fate::Unknown)];
-        let nodes = drawn(&cone);
+        let nodes = layout_nodes(&cone);
         let places: Vec<_> = nodes.iter().map(|node| (node.sequence, [node.x, node.y], node.from)).collect();
         let expected = [(3, [20, 12], None), (4, [60, 36], Some([20, 12])), (9, [100, 60], Some([60, 36]))];
         assert_eq!(places, expected);
-        let many: Vec<Reached> = (1..=600).map(|at| reached(at, (at > 1).then(|| at - 1), Fate::Unknown)).collect();
-        let page = page(&Cone { report: Form::V1, counts: Counts::default(), asked: None, reached: many }).unwrap();
+        let many: Vec<ReachedMessage> =
+            (1..=600).map(|at| reached(at, (at > 1).then(|| at - 1), Fate::Unknown)).collect();
+        let page =
+            render_cone(&Cone { report: ConeFormat::V1, counts: ConeCounts::default(), asked: None, reached: many })
+                .unwrap();
         assert_eq!((page.matches("<circle").count(), page.matches("<section").count()), (DRAWN, 600));
         assert!(page.contains("100 more are told below"), "{page}");
     }
@@ -131,9 +134,14 @@ mod tests {
     #[test]
     fn the_page_loads_nothing_and_what_a_log_says_is_text_in_it() {
         let evil = "</text></svg><script>alert(1)</script><img src=x onerror=alert(1)>";
-        let evil = Reached { reason: Some(evil.into()), subject: evil.into(), ..reached(3, None, Fate::Edited) };
-        let page =
-            page(&Cone { report: Form::V1, counts: Counts::default(), asked: None, reached: vec![evil] }).unwrap();
+        let evil = ReachedMessage { reason: Some(evil.into()), subject: evil.into(), ..reached(3, None, Fate::Edited) };
+        let page = render_cone(&Cone {
+            report: ConeFormat::V1,
+            counts: ConeCounts::default(),
+            asked: None,
+            reached: vec![evil],
+        })
+        .unwrap();
         for loaded in ["<script", "<img", "<link", "src=\"", "url(", "@import", "javascript:"] {
             assert!(!page.contains(loaded), "{loaded}: {page}");
         }

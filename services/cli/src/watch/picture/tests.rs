@@ -6,7 +6,7 @@ use super::*;
 
 pub(in crate::watch) fn event(sequence: u64, position: u32, type_name: &str, payload: Value) -> EventJson {
     let place = format!("{sequence}.{position}");
-    let event_id = kairo_core::ids::named("event", &[&place]);
+    let event_id = kairo_core::ids::from_parts("event", &[&place]);
     serde_json::from_value(json!({
         "event_id": event_id, "ts": Timestamp::from_second(i64::try_from(sequence).unwrap()).unwrap(),
         "source": "internal", "modality": "text", "payload": payload, "meta": {"tags": []}, "type": type_name,
@@ -60,7 +60,7 @@ fn history() -> Vec<EventJson> {
 fn picture(events: &[EventJson]) -> Picture {
     let mut picture = Picture::new("bob");
     for event in events {
-        picture.take(event);
+        picture.apply_event(event);
     }
     picture
 }
@@ -94,7 +94,16 @@ fn what_runs_is_shown_until_it_has_ended() {
     let said: Vec<_> = over.conversation.iter().map(|said| (said.who.as_str(), said.text.as_str())).collect();
     assert_eq!(said, [("ann", "go"), ("bob", "stopped")]);
     let kinds: Vec<_> = over.recent(5).iter().map(|happening| happening.kind).collect();
-    assert_eq!(kinds, [Kind::Process, Kind::Process, Kind::Process, Kind::Result, Kind::Said]);
+    assert_eq!(
+        kinds,
+        [
+            HappeningKind::Process,
+            HappeningKind::Process,
+            HappeningKind::Process,
+            HappeningKind::Result,
+            HappeningKind::Said
+        ]
+    );
 }
 
 #[test]
@@ -105,10 +114,13 @@ fn what_is_told_again_changes_nothing() {
         let mut twice = picture(&history[..cut]);
         // After a lost connection, and because it stands in the log twice.
         for event in &history[..cut] {
-            assert_eq!(twice.take(event), News::default());
+            assert_eq!(twice.apply_event(event), News::default());
         }
         for event in &history[..cut] {
-            assert_eq!(twice.take(&EventJson { sequence: event.sequence + 100, ..event.clone() }), News::default());
+            assert_eq!(
+                twice.apply_event(&EventJson { sequence: event.sequence + 100, ..event.clone() }),
+                News::default()
+            );
         }
         twice.place = once.place;
         assert_eq!(json(&twice), json(&once), "up to {cut}");
@@ -122,27 +134,27 @@ fn piece(sequence: u64, text: &str) -> Value {
 #[test]
 fn output_is_shown_as_it_comes_and_once() {
     let mut picture = picture(&history()[..5]);
-    assert_eq!(picture.hear("output", &json!({"process_id": PROCESS, "text": "one\n"})).written.len(), 1);
-    assert_eq!(picture.hear("output", &piece(1, "two\nthr")).written.len(), 1);
-    assert_eq!(picture.hear("output", &piece(1, "two\nthr")), News::default());
-    picture.take(&history()[5]);
+    assert_eq!(picture.apply_live("output", &json!({"process_id": PROCESS, "text": "one\n"})).written.len(), 1);
+    assert_eq!(picture.apply_live("output", &piece(1, "two\nthr")).written.len(), 1);
+    assert_eq!(picture.apply_live("output", &piece(1, "two\nthr")), News::default());
+    picture.apply_event(&history()[5]);
     let lines = picture.processes[0].output.lines();
     assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["one", "two", "thr"]);
     // What was not shown because its line did not end is shown now.
-    assert_eq!(picture.take(&history()[7]).written[0].line.text, "thr");
-    assert_eq!(picture.hear("output", &piece(2, "late\n")), News::default());
+    assert_eq!(picture.apply_event(&history()[7]).written[0].line.text, "thr");
+    assert_eq!(picture.apply_live("output", &piece(2, "late\n")), News::default());
 }
 
 #[test]
 fn output_may_come_before_it_is_known_what_runs() {
     let mut early = Picture::new("bob");
-    early.hear("output", &piece(0, "one\n"));
+    early.apply_live("output", &piece(0, "one\n"));
     for event in &history()[..5] {
-        early.take(event);
+        early.apply_event(event);
     }
     assert_eq!(early.processes[0].output.lines()[0].text, "one");
     for other in 0..1_000_u128 {
-        early.hear("output", &json!({"process_id": Uuid::from_u128(1_000 + other), "text": "x"}));
+        early.apply_live("output", &json!({"process_id": Uuid::from_u128(1_000 + other), "text": "x"}));
     }
     assert_eq!(early.early.len(), EARLY);
 }
@@ -180,7 +192,7 @@ fn a_picture_is_bounded() {
     assert_eq!((picture.conversation.len(), picture.decisions.len(), picture.outcomes.len()), (LINES, LINES, LINES));
     assert_eq!((picture.actions.len(), picture.ended.len()), (ACTIONS, ENDED));
     assert!(picture.conversation[0].text.len() <= 4_000);
-    let mut remembered = Remembered::default();
+    let mut remembered = RecentEventIds::default();
     for number in 0..REMEMBERED as u128 + 5 {
         assert!(remembered.insert(Uuid::from_u128(number)));
     }
@@ -191,21 +203,21 @@ fn a_picture_is_bounded() {
 fn an_answer_being_written_is_shown_until_the_decision_is_there() {
     let mut picture = Picture::new("bob");
     for (index, text) in [(0, "he"), (1, "llo")] {
-        picture.hear("token", &json!({"index": index, "text": text}));
+        picture.apply_live("token", &json!({"index": index, "text": text}));
     }
-    picture.hear("token", &json!({"index": 2, "text": "hm", "reasoning": true}));
+    picture.apply_live("token", &json!({"index": 2, "text": "hm", "reasoning": true}));
     assert_eq!(picture.writing, "hello");
-    picture.hear("token", &json!({"text": "anew"}));
+    picture.apply_live("token", &json!({"text": "anew"}));
     assert_eq!(picture.writing, "anew");
-    picture.take(&history()[9]);
+    picture.apply_event(&history()[9]);
     assert_eq!(picture.writing, "");
-    picture.hear("token", &json!({"text": "half an ans"}));
-    picture.take(&of(11, "agent.failed", json!({"text": "model_timeout: too slow"})));
+    picture.apply_live("token", &json!({"text": "half an ans"}));
+    picture.apply_event(&of(11, "agent.failed", json!({"text": "model_timeout: too slow"})));
     assert_eq!(picture.writing, "");
     // Of a long one, the end.
     for index in 0..WRITING {
-        picture.hear("token", &json!({"index": index, "text": "更多"}));
+        picture.apply_live("token", &json!({"index": index, "text": "更多"}));
     }
-    picture.hear("token", &json!({"index": WRITING, "text": "end"}));
+    picture.apply_live("token", &json!({"index": WRITING, "text": "end"}));
     assert!(picture.writing.ends_with("更多end") && (WRITING - 3..=WRITING).contains(&picture.writing.len()));
 }

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Queue, pressure::Over};
+use super::{InputQueue, backpressure::QueueOverLimit};
 use crate::{
     ids::Name,
-    sharing::{owed, part},
+    sharing::{equal_share, fair_limit},
 };
 
 /// The queues of an agent that take no more, where `limit` inputs may wait and `waiting` do; `count_by_user` is asked how many of them
@@ -14,25 +14,25 @@ use crate::{
 /// A user is refused who has more than three quarters of what the others leave, and more than everybody's equal share, one
 /// who comes next counted: whoever has less is let in, however much the others, or what is nobody's, have waiting. Everybody is
 /// refused where there is not one for each.
-pub fn over(
+pub fn queues_over_limit(
     agent: &Name,
     limit: usize,
     waiting: usize,
     count_by_user: impl FnOnce() -> BTreeMap<Arc<str>, usize>,
-) -> Vec<Over> {
+) -> Vec<QueueOverLimit> {
     // Nobody can be over before that.
-    if waiting <= part(limit, 0) {
+    if waiting <= fair_limit(limit, 0) {
         return Vec::new();
     }
     let by_user = count_by_user();
     if by_user.len() >= limit {
-        return vec![(Queue::of(agent), waiting, limit)];
+        return vec![(InputQueue::for_agent(agent), waiting, limit)];
     }
-    let equal = owed(limit, by_user.len() + 1);
+    let equal = equal_share(limit, by_user.len() + 1);
     let shares = by_user.iter().filter_map(|(user, pending)| {
-        let share = part(limit, waiting - pending).max(equal);
+        let share = fair_limit(limit, waiting - pending).max(equal);
         let user = Name::parse(user).ok().filter(|_| *pending > share)?;
-        Some((Queue::share(agent, &user), *pending, share))
+        Some((InputQueue::for_user_share(agent, &user), *pending, share))
     });
     shares.collect()
 }
@@ -45,11 +45,14 @@ mod tests {
         let agent = Name::parse("busy").unwrap();
         let by_user = users.iter().map(|(user, pending)| (Arc::from(*user), *pending)).collect();
         let waiting = own + users.iter().map(|(_, pending)| pending).sum::<usize>();
-        let user = |queue: &Queue| match &queue.of {
-            super::super::Of::Share(user) => Some(user.to_string()),
+        let user = |queue: &InputQueue| match &queue.of {
+            super::super::QueueScope::Share(user) => Some(user.to_string()),
             _ => None,
         };
-        over(&agent, limit, waiting, || by_user).iter().map(|(queue, _, share)| (user(queue), *share)).collect()
+        queues_over_limit(&agent, limit, waiting, || by_user)
+            .iter()
+            .map(|(queue, _, share)| (user(queue), *share))
+            .collect()
     }
 
     fn only(user: &str, share: usize) -> Vec<(Option<String>, usize)> {

@@ -13,18 +13,18 @@ use serde::Serialize;
 
 use super::JetStream;
 use crate::{
-    bus::port::{Cause, Page, StoreError},
+    bus::port::{Cause, MessagePage, StoreError},
     partition,
-    record::{Raw, mark_copy},
+    record::{RawMessage, mark_copy},
 };
 
 /// Inboxes that answers to batch gets come to. Making one is more work for the server and the client than the read
 /// itself, so they are kept and used again, each by one read at a time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Inboxes(Arc<Mutex<Vec<Inbox>>>);
+pub(super) struct InboxPool(Arc<Mutex<Vec<BatchInbox>>>);
 
 #[derive(Debug)]
-struct Inbox {
+struct BatchInbox {
     subject: String,
     answers: Subscriber,
 }
@@ -37,18 +37,18 @@ const NOTHING_THERE: u16 = 404;
 /// The number of stream headers the server itself adds to the answer of a direct read.
 pub(super) const NOTED_BY_READING: usize = 1;
 
-impl Inboxes {
-    async fn take(&self, client: &Client) -> Result<Inbox, Cause> {
+impl InboxPool {
+    async fn acquire(&self, client: &Client) -> Result<BatchInbox, Cause> {
         let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(inbox) = spare {
             return Ok(inbox);
         }
         let subject = client.new_inbox();
-        Ok(Inbox { answers: client.subscribe(subject.clone()).await?, subject })
+        Ok(BatchInbox { answers: client.subscribe(subject.clone()).await?, subject })
     }
 
     /// Only after the last answer: a late one would be taken for an answer to the next read.
-    fn keep(&self, inbox: Inbox) {
+    fn release(&self, inbox: BatchInbox) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.len() < SPARE_INBOXES {
             spare.push(inbox);
@@ -65,33 +65,34 @@ pub(super) enum BatchGet<'a> {
 }
 
 impl JetStream {
-    pub(super) async fn batch_get(&self, stream: &str, asked: &BatchGet<'_>) -> Result<Page, StoreError> {
+    pub(super) async fn batch_get(&self, stream: &str, asked: &BatchGet<'_>) -> Result<MessagePage, StoreError> {
         let request = serde_json::to_vec(asked).map_err(|error| StoreError::Unavailable(error.into()))?;
-        let mut inbox = self.inboxes.take(&self.client).await.map_err(StoreError::Unavailable)?;
+        let mut inbox = self.inboxes.acquire(&self.client).await.map_err(StoreError::Unavailable)?;
         let subject = format!("$JS.API.DIRECT.GET.{stream}");
         let asked = self.client.publish_with_reply(subject, inbox.subject.clone(), Bytes::from(request)).await;
         asked.map_err(|error| StoreError::Unavailable(error.into()))?;
-        let page = self.collect(&mut inbox.answers).await?;
-        self.inboxes.keep(inbox);
+        let page = self.collect_page(&mut inbox.answers).await?;
+        self.inboxes.release(inbox);
         Ok(page)
     }
 
-    async fn collect(&self, answers: &mut Subscriber) -> Result<Page, StoreError> {
+    async fn collect_page(&self, answers: &mut Subscriber) -> Result<MessagePage, StoreError> {
         let timeout = self.client.timeout().unwrap_or(Duration::from_secs(2));
         let failed = |cause: Cause| StoreError::Unavailable(cause);
-        let mut page = Page::default();
+        let mut page = MessagePage::default();
         loop {
             let answer = tokio::time::timeout(timeout, answers.next()).await.map_err(|error| failed(error.into()))?;
             let answer = answer.ok_or_else(|| failed("connection closed".into()))?;
             match answer.status {
                 None => {
-                    let raw = raw(answer).ok_or_else(|| failed("an answer without sequence or subject".into()))?;
+                    let raw =
+                        answer_to_raw(answer).ok_or_else(|| failed("an answer without sequence or subject".into()))?;
                     page.messages.push(raw);
                 }
                 Some(StatusCode::NO_RESPONDERS) => return Err(StoreError::NoStream),
                 // End of the batch; what is pending lies behind it.
                 Some(status) if status.as_u16() == END_OF_BATCH => {
-                    page.more = number(&answer, "Nats-Num-Pending").unwrap_or(0) > 0;
+                    page.more = header_number(&answer, "Nats-Num-Pending").unwrap_or(0) > 0;
                     return Ok(page);
                 }
                 Some(status) if status.as_u16() == NOTHING_THERE => return Ok(page),
@@ -101,12 +102,12 @@ impl JetStream {
     }
 }
 
-fn raw(answer: Message) -> Option<Raw> {
+fn answer_to_raw(answer: Message) -> Option<RawMessage> {
     // Of a stored copy the server notes twice where it stands, the second time as it reads.
-    let stored = header(&answer, "Nats-Time-Stamp").and_then(|time| time.parse().ok());
-    let (subject, partition) = partition::split(header(&answer, "Nats-Subject")?);
-    Some(Raw {
-        sequence: number(&answer, "Nats-Sequence")?,
+    let stored = header_value(&answer, "Nats-Time-Stamp").and_then(|time| time.parse().ok());
+    let (subject, partition) = partition::split_subject(header_value(&answer, "Nats-Subject")?);
+    Some(RawMessage {
+        sequence: header_number(&answer, "Nats-Sequence")?,
         subject: subject.to_owned(),
         partition,
         stored: stored.unwrap_or(Timestamp::UNIX_EPOCH),
@@ -116,10 +117,10 @@ fn raw(answer: Message) -> Option<Raw> {
     })
 }
 
-fn header<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
+fn header_value<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
     message.headers.as_ref()?.get_last(name).map(|value| value.as_str())
 }
 
-fn number(message: &Message, name: &str) -> Option<u64> {
-    header(message, name)?.parse().ok()
+fn header_number(message: &Message, name: &str) -> Option<u64> {
+    header_value(message, name)?.parse().ok()
 }

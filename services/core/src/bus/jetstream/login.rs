@@ -3,8 +3,8 @@
 use async_nats::{ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
 
 use crate::{
-    bus::{NatsConfig, port::Cause, violations::Violations},
-    permissions::{Identity, inbox_prefix},
+    bus::{NatsConfig, port::Cause, violations::ViolationCounter},
+    permissions::{NatsIdentity, inbox_prefix},
     tls::use_ring,
 };
 
@@ -12,13 +12,17 @@ use crate::{
 pub const TLS: &str = "tls://";
 
 /// Builds the connect options: the user, the credentials, and the trusted authorities.
-pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violations) -> Result<ConnectOptions, Cause> {
-    let (counted, shown) = (violations.clone(), shown(identity, nats));
+pub(super) fn connect_options(
+    identity: NatsIdentity,
+    nats: &NatsConfig,
+    violations: &ViolationCounter,
+) -> Result<ConnectOptions, Cause> {
+    let (counted, shown) = (violations.clone(), describe_credential(identity, nats));
     let mut options = ConnectOptions::new()
         // Answers come to inboxes that nobody else may listen to.
         .custom_inbox_prefix(inbox_prefix(identity.name()))
         .event_callback(move |event| {
-            note(&counted, &shown, event);
+            report_event(&counted, &shown, event);
             std::future::ready(())
         });
     if !nats.password.is_empty() {
@@ -44,7 +48,7 @@ pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violat
 
 /// Describes the credential a client presents, and where the server must list it, for the operator who has to find out
 /// why the login is refused.
-fn shown(identity: Identity, nats: &NatsConfig) -> String {
+fn describe_credential(identity: NatsIdentity, nats: &NatsConfig) -> String {
     let user = if nats.user.is_empty() { identity.name() } else { &nats.user };
     if !nats.nkey.is_empty() {
         "nats.nkey: look whether its public key is listed among the users of the servers".to_owned()
@@ -57,7 +61,7 @@ fn shown(identity: Identity, nats: &NatsConfig) -> String {
     }
 }
 
-fn note(violations: &Violations, shown: &str, event: Event) {
+fn report_event(violations: &ViolationCounter, shown: &str, event: Event) {
     if let Event::ClientError(ClientError::Other(said)) = &event
         && *said == ConnectErrorKind::AuthorizationViolation.to_string()
     {
@@ -67,6 +71,6 @@ fn note(violations: &Violations, shown: &str, event: Event) {
         && said.to_lowercase().contains("permissions violation")
     {
         tracing::error!(said, "nats does not permit it");
-        violations.count(said);
+        violations.count_violation(said);
     }
 }

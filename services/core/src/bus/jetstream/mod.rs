@@ -1,8 +1,9 @@
 //! The real world of a service: NATS with JetStream, the machine's clock and its random numbers.
 
 mod batch;
-mod durable;
+mod durable_pull;
 mod isolation;
+mod live_transport;
 mod login;
 mod provision;
 mod publish;
@@ -10,18 +11,17 @@ mod read;
 mod servers;
 mod tail;
 mod trimming;
-mod wire;
 
 use std::{sync::Arc, time::Duration};
 
 use async_nats::jetstream::{Context, context::ContextBuilder};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kairo_events::sealing::Key;
+use kairo_events::sealing::SealingKey;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use self::{batch::Inboxes, isolation::Isolation, servers::Servers};
+use self::{batch::InboxPool, isolation::IsolationDetector, servers::Servers};
 pub use self::{
     login::TLS,
     tail::{RECOUNT_AFTER, count_pending},
@@ -29,10 +29,10 @@ pub use self::{
 use super::{
     BusConfig, NatsConfig,
     port::{Cause, Machine, Port},
-    provision::wanted::Wanted,
-    violations::Violations,
+    provision::topology::DesiredTopology,
+    violations::ViolationCounter,
 };
-use crate::{ids, ids::Name, permissions::Identity, privacy::new_key};
+use crate::{ids, ids::Name, permissions::NatsIdentity, privacy::new_key};
 
 /// Readers of the log that a replica has opened at once. Requests of this kind are done by the server one after the other, and it has
 /// others to answer.
@@ -47,10 +47,10 @@ pub struct JetStream {
     pub(super) request_timeout: Duration,
     /// The unique name of this replica.
     instance: Name,
-    wanted: Wanted,
-    violations: Violations,
-    inboxes: Inboxes,
-    isolation: Isolation,
+    wanted: DesiredTopology,
+    violations: ViolationCounter,
+    inboxes: InboxPool,
+    isolation: IsolationDetector,
     servers: Servers,
     /// Readers of the log that may be opened at once, and how long that is waited for.
     opening: Arc<Semaphore>,
@@ -60,14 +60,14 @@ pub struct JetStream {
 impl JetStream {
     /// Connects, waiting for as long as it takes: a service that starts before its server is not an error.
     pub async fn connect(
-        identity: Identity,
+        identity: NatsIdentity,
         instance: &Name,
         nats: &NatsConfig,
         limits: &BusConfig,
     ) -> Result<Self, Cause> {
         let timeout = Duration::from_millis(nats.request_timeout_ms);
-        let violations = Violations::default();
-        let options = login::options(identity, nats, &violations)?
+        let violations = ViolationCounter::default();
+        let options = login::connect_options(identity, nats, &violations)?
             .name(format!("kairo-{}-{instance}", identity.name()))
             .request_timeout(Some(timeout))
             .ping_interval(Duration::from_secs(5))
@@ -86,10 +86,10 @@ impl JetStream {
             limits: limits.clone(),
             request_timeout: timeout,
             instance: instance.clone(),
-            wanted: Wanted::new(nats, limits),
+            wanted: DesiredTopology::new(nats, limits),
             violations,
-            inboxes: Inboxes::default(),
-            isolation: Isolation::new(isolated_after),
+            inboxes: InboxPool::default(),
+            isolation: IsolationDetector::new(isolated_after),
             servers,
             opening: Arc::new(Semaphore::new(OPENED_AT_ONCE)),
             reader_timeout: Duration::from_millis(nats.reader_timeout_ms),
@@ -99,7 +99,7 @@ impl JetStream {
     /// A name for a consumer that nobody else reads by. It stands in the subject of the request that makes it, which is
     /// how NATS knows that it is none of those that replicas share.
     pub fn reader_name(&self) -> String {
-        format!("{}-{}", self.instance, ids::entering().simple())
+        format!("{}-{}", self.instance, ids::generate().simple())
     }
 }
 
@@ -115,14 +115,14 @@ impl Machine for JetStream {
     }
 
     fn new_id(&self) -> Uuid {
-        ids::entering()
+        ids::generate()
     }
 
-    fn new_key(&self) -> Result<Key, Cause> {
+    fn new_key(&self) -> Result<SealingKey, Cause> {
         Ok(new_key().map_err(|error| format!("the machine has no random numbers: {error}"))?)
     }
 
-    fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    fn host_task(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         task
     }
 }

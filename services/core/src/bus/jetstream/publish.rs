@@ -9,11 +9,11 @@ use async_nats::jetstream::{
 };
 
 use super::JetStream;
-use crate::bus::port::{Message, StoreError, Written};
+use crate::bus::port::{OutgoingMessage, StoreAck, StoreError};
 
 impl JetStream {
-    pub(super) async fn store(&self, message: Message) -> Result<Written, StoreError> {
-        let Message { subject, headers, payload, guard, id, lifetime } = message;
+    pub(super) async fn publish_message(&self, message: OutgoingMessage) -> Result<StoreAck, StoreError> {
+        let OutgoingMessage { subject, headers, payload, guard, id, lifetime } = message;
         let mut outgoing = PublishMessage::build().headers(headers).payload(payload);
         if let Some(last) = guard {
             outgoing = outgoing.expected_last_subject_sequence(last);
@@ -25,19 +25,20 @@ impl JetStream {
             outgoing = outgoing.ttl(lifetime.max(Duration::from_secs(1)));
         }
         let stored = async { self.jetstream.send_publish(subject, outgoing).await?.await };
-        let stored = stored.await.map_err(refused);
-        self.asked_together(!matches!(stored, Err(StoreError::NoStream | StoreError::Unavailable(_)))).await;
+        let stored = stored.await.map_err(to_store_error);
+        self.note_quorum_request(!matches!(stored, Err(StoreError::NoStream | StoreError::Unavailable(_)))).await;
         let ack = stored?;
-        Ok(Written { sequence: ack.sequence, duplicate: ack.duplicate })
+        Ok(StoreAck { sequence: ack.sequence, duplicate: ack.duplicate })
     }
 }
 
-fn refused(error: PublishError) -> StoreError {
+fn to_store_error(error: PublishError) -> StoreError {
     match error.kind() {
         PublishErrorKind::WrongLastSequence => StoreError::WrongLastSequence,
         PublishErrorKind::MaxPayloadExceeded => StoreError::TooLarge,
         PublishErrorKind::StreamNotFound => StoreError::NoStream,
-        _ => match error.source().and_then(|source| source.downcast_ref::<jetstream::Error>()).map(by_code) {
+        _ => match error.source().and_then(|source| source.downcast_ref::<jetstream::Error>()).map(store_error_by_code)
+        {
             Some(Some(known)) => known,
             _ => StoreError::Unavailable(error.into()),
         },
@@ -45,7 +46,7 @@ fn refused(error: PublishError) -> StoreError {
 }
 
 /// Maps the server's error code to a [`StoreError`], if the code makes a difference.
-fn by_code(error: &jetstream::Error) -> Option<StoreError> {
+fn store_error_by_code(error: &jetstream::Error) -> Option<StoreError> {
     match error.error_code() {
         ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT => {
             Some(StoreError::InProcess)
@@ -68,7 +69,7 @@ mod tests {
 
     fn told(code: u64, description: &str) -> Option<StoreError> {
         let error = serde_json::json!({ "code": 503, "err_code": code, "description": description });
-        by_code(&serde_json::from_value(error).unwrap())
+        store_error_by_code(&serde_json::from_value(error).unwrap())
     }
 
     #[test]

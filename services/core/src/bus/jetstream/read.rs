@@ -18,59 +18,70 @@ use super::{
 };
 use crate::{
     bus::port::{
-        Asked, Cause, Message, Page, Pull, Settlement, Start, StoreError, StreamState, Streams, Tail, Written,
+        Cause, ConsumerPull, MessagePage, OutgoingMessage, ReadSource, Settlement, StoreAck, StoreError, StreamState,
+        StreamStore, StreamTail, TailStart,
     },
     partition,
-    record::{Raw, mark_copy, server_time},
+    record::{RawMessage, mark_copy, server_time},
     subjects::Consumer,
 };
 
 #[async_trait]
-impl Streams for JetStream {
-    async fn publish(&self, message: Message) -> Result<Written, StoreError> {
-        self.store(message).await
+impl StreamStore for JetStream {
+    async fn publish(&self, message: OutgoingMessage) -> Result<StoreAck, StoreError> {
+        self.publish_message(message).await
     }
 
-    async fn last(&self, stream: &str, subject: &str, asked: Asked) -> Result<Option<Raw>, StoreError> {
-        let stream = self.stream(stream).await?;
+    async fn last_message(
+        &self,
+        stream: &str,
+        subject: &str,
+        asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError> {
+        let stream = self.stream_handle(stream).await?;
         match asked {
-            Asked::Any => directly(stream.direct_get_last_for_subject(subject).await),
-            Asked::Leader => at_leader(stream.get_last_raw_message_by_subject(subject).await),
+            ReadSource::Any => direct_get_result(stream.direct_get_last_for_subject(subject).await),
+            ReadSource::Leader => leader_get_result(stream.get_last_raw_message_by_subject(subject).await),
         }
     }
 
-    async fn at(&self, stream: &str, sequence: u64, asked: Asked) -> Result<Option<Raw>, StoreError> {
-        let stream = self.stream(stream).await?;
+    async fn message_at(
+        &self,
+        stream: &str,
+        sequence: u64,
+        asked: ReadSource,
+    ) -> Result<Option<RawMessage>, StoreError> {
+        let stream = self.stream_handle(stream).await?;
         match asked {
-            Asked::Any => directly(stream.direct_get(sequence).await),
-            Asked::Leader => at_leader(stream.get_raw_message(sequence).await),
+            ReadSource::Any => direct_get_result(stream.direct_get(sequence).await),
+            ReadSource::Leader => leader_get_result(stream.get_raw_message(sequence).await),
         }
     }
 
-    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError> {
-        let stream = self.stream(stream).await?;
-        at_leader(stream.get_first_raw_message_by_subject(filter, after + 1).await)
+    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<RawMessage>, StoreError> {
+        let stream = self.stream_handle(stream).await?;
+        leader_get_result(stream.get_first_raw_message_by_subject(filter, after + 1).await)
     }
 
-    async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError> {
+    async fn read_page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<MessagePage, StoreError> {
         self.batch_get(stream, &BatchGet::Page { batch: most, seq: after + 1, next_by_subj: filter }).await
     }
 
-    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<RawMessage>, StoreError> {
         let asked = BatchGet::LastOfEach { multi_last: filters };
         Ok(self.batch_get(stream, &asked).await?.messages)
     }
 
-    async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+    async fn delete_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
         // Its bytes need not be written over, which takes the server a while.
-        self.remove(stream, sequence, true).await
+        self.request_deletion(stream, sequence, true).await
     }
 
-    async fn erase(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
-        self.remove(stream, sequence, false).await
+    async fn erase_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+        self.request_deletion(stream, sequence, false).await
     }
 
-    async fn state(&self, stream: &str) -> Result<StreamState, StoreError> {
+    async fn stream_state(&self, stream: &str) -> Result<StreamState, StoreError> {
         let info = match self.jetstream.request(format!("STREAM.INFO.{stream}"), &json!({})).await {
             Ok(Response::Ok::<Info>(info)) => info,
             Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
@@ -87,25 +98,30 @@ impl Streams for JetStream {
         })
     }
 
-    async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError> {
+    async fn tail_stream(
+        &self,
+        stream: &str,
+        filters: &[String],
+        start: TailStart,
+    ) -> Result<Box<dyn StreamTail>, StoreError> {
         self.open_tail(stream, filters, start).await
     }
 
-    async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError> {
-        self.join(consumer).await
+    async fn open_pull(&self, consumer: Consumer) -> Result<Box<dyn ConsumerPull>, StoreError> {
+        self.open_durable_pull(consumer).await
     }
 
     async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause> {
-        self.acknowledge(receipt, settlement).await
+        self.publish_ack(receipt, settlement).await
     }
 
-    async fn restore(&self, bucket: &str) -> Result<(), StoreError> {
-        self.restore_bucket(bucket).await
+    async fn restore_bucket(&self, bucket: &str) -> Result<(), StoreError> {
+        self.ensure_memory_bucket(bucket).await
     }
 }
 
 impl JetStream {
-    async fn remove(&self, stream: &str, sequence: u64, no_erase: bool) -> Result<bool, StoreError> {
+    async fn request_deletion(&self, stream: &str, sequence: u64, no_erase: bool) -> Result<bool, StoreError> {
         let subject = format!("STREAM.MSG.DELETE.{stream}");
         let request = json!({ "seq": sequence, "no_erase": no_erase });
         match self.jetstream.request::<_, _, Response<Value>>(subject, &request).await {
@@ -122,14 +138,14 @@ impl JetStream {
     }
 
     /// Asks nothing of the server.
-    pub(super) async fn stream(&self, name: &str) -> Result<Stream<()>, StoreError> {
+    pub(super) async fn stream_handle(&self, name: &str) -> Result<Stream<()>, StoreError> {
         self.jetstream.get_stream_no_info(name).await.map_err(|error| StoreError::Unavailable(error.into()))
     }
 }
 
-fn directly(read: Result<StreamMessage, DirectGetError>) -> Result<Option<Raw>, StoreError> {
+fn direct_get_result(read: Result<StreamMessage, DirectGetError>) -> Result<Option<RawMessage>, StoreError> {
     let error = match read {
-        Ok(message) => return Ok(Some(stored(message, NOTED_BY_READING))),
+        Ok(message) => return Ok(Some(stored_to_raw(message, NOTED_BY_READING))),
         Err(error) => error,
     };
     match error.kind() {
@@ -139,9 +155,9 @@ fn directly(read: Result<StreamMessage, DirectGetError>) -> Result<Option<Raw>, 
     }
 }
 
-fn at_leader(read: Result<StreamMessage, RawMessageError>) -> Result<Option<Raw>, StoreError> {
+fn leader_get_result(read: Result<StreamMessage, RawMessageError>) -> Result<Option<RawMessage>, StoreError> {
     let error = match read {
-        Ok(message) => return Ok(Some(stored(message, 0))),
+        Ok(message) => return Ok(Some(stored_to_raw(message, 0))),
         Err(error) => error,
     };
     match error.kind() {
@@ -153,9 +169,9 @@ fn at_leader(read: Result<StreamMessage, RawMessageError>) -> Result<Option<Raw>
     }
 }
 
-fn stored(message: StreamMessage, notes: usize) -> Raw {
-    let (subject, partition) = partition::split(&message.subject);
-    Raw {
+fn stored_to_raw(message: StreamMessage, notes: usize) -> RawMessage {
+    let (subject, partition) = partition::split_subject(&message.subject);
+    RawMessage {
         sequence: message.sequence,
         subject: subject.to_owned(),
         partition,

@@ -13,18 +13,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Changes of the connection or of the cluster's servers.
 #[derive(Clone, Debug)]
-pub(super) struct Servers(watch::Receiver<Known>);
+pub(super) struct Servers(watch::Receiver<ClientView>);
 
-/// What the client knows.
+/// The client's view of its connection and of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct ClientView {
     /// Connections made so far.
     connections: u64,
     /// Addresses of the cluster's servers.
     addresses: Vec<String>,
 }
 
-impl Known {
+impl ClientView {
     fn of(client: &async_nats::Client) -> Self {
         let mut addresses = client.server_info().connect_urls;
         addresses.sort_unstable();
@@ -35,11 +35,11 @@ impl Known {
 impl Servers {
     /// Watches for as long as one of the clones is there.
     pub fn watch(client: async_nats::Client) -> Self {
-        let (known, changes) = watch::channel(Known::of(&client));
+        let (known, changes) = watch::channel(ClientView::of(&client));
         tokio::spawn(async move {
             while !known.is_closed() {
                 sleep(LOOK_EVERY).await;
-                let now = Known::of(&client);
+                let now = ClientView::of(&client);
                 known.send_if_modified(|before| {
                     let changed = *before != now;
                     *before = now;
@@ -51,7 +51,7 @@ impl Servers {
     }
 
     /// Waits for the next change. Nothing is lost if it is dropped.
-    pub async fn changed(&mut self) {
+    pub async fn wait_for_change(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await
         }
@@ -66,14 +66,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_went_is_one_change() {
-        let both = Known { connections: 1, addresses: vec!["a:4222".into(), "b:4222".into()] };
+        let both = ClientView { connections: 1, addresses: vec!["a:4222".into(), "b:4222".into()] };
         let (known, changes) = watch::channel(both.clone());
         let mut servers = Servers(changes);
-        assert_eq!(servers.changed().now_or_never(), None);
-        known.send_replace(Known { addresses: vec!["a:4222".into()], ..both });
-        assert_eq!(servers.changed().now_or_never(), Some(()));
-        assert_eq!(servers.changed().now_or_never(), None);
+        assert_eq!(servers.wait_for_change().now_or_never(), None);
+        known.send_replace(ClientView { addresses: vec!["a:4222".into()], ..both });
+        assert_eq!(servers.wait_for_change().now_or_never(), Some(()));
+        assert_eq!(servers.wait_for_change().now_or_never(), None);
         drop(known);
-        assert_eq!(servers.changed().now_or_never(), None, "nobody looks any more");
+        assert_eq!(servers.wait_for_change().now_or_never(), None, "nobody looks any more");
     }
 }

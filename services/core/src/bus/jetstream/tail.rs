@@ -22,8 +22,8 @@ use tokio::{
 
 use super::{JetStream, servers::Servers};
 use crate::{
-    bus::port::{Cause, Start, StoreError, Tail},
-    record::Raw,
+    bus::port::{Cause, StoreError, StreamTail, TailStart},
+    record::RawMessage,
 };
 
 /// The time a pull stays open at the server.
@@ -58,34 +58,34 @@ struct ConsumerTail {
     pending: u64,
     /// The error that ended the tail after the last messages handed over.
     broken: Option<Cause>,
-    silence: Silence,
+    silence: HeartbeatSilence,
     servers: Servers,
     /// True if there is only one server, so that one that does not answer is taken to be busy.
     waits_for_answers: bool,
 }
 
 /// When heartbeats were missed.
-struct Silence {
+struct HeartbeatSilence {
     /// Missed heartbeats within this time belong to one silence.
     longest_gap: Duration,
     /// The first miss, and the last.
     misses: Option<(Instant, Instant)>,
 }
 
-impl Silence {
+impl HeartbeatSilence {
     fn new(heartbeat: Duration) -> Self {
         Self { longest_gap: heartbeat * 5 / 2, misses: None }
     }
 
     /// Notes missed heartbeats, and returns the time the silence began.
-    fn missed(&mut self, now: Instant) -> Instant {
+    fn note_missed(&mut self, now: Instant) -> Instant {
         let since = self.misses.filter(|(_, last)| now - *last < self.longest_gap).map_or(now, |(since, _)| since);
         self.misses = Some((since, now));
         since
     }
 
     /// The server was asked meanwhile, for as long as that took.
-    fn asked(&mut self, now: Instant) {
+    fn note_probe(&mut self, now: Instant) {
         self.misses = self.misses.map(|(since, _)| (since, now));
     }
 }
@@ -95,12 +95,12 @@ impl JetStream {
         &self,
         stream: &str,
         filters: &[String],
-        start: Start,
-    ) -> Result<Box<dyn Tail>, StoreError> {
+        start: TailStart,
+    ) -> Result<Box<dyn StreamTail>, StoreError> {
         let failed = |cause: Cause| StoreError::Unavailable(cause);
         let deliver_policy = match start {
-            Start::After(sequence) => DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
-            Start::LastOfEach => DeliverPolicy::LastPerSubject,
+            TailStart::After(sequence) => DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
+            TailStart::LastOfEach => DeliverPolicy::LastPerSubject,
         };
         let reader = self.open_reader(
             stream,
@@ -116,7 +116,7 @@ impl JetStream {
             },
         );
         let consumer = reader.await.map_err(failed)?;
-        let heartbeat = if self.isolation.has_others() { HEARTBEAT_OF_SEVERAL } else { HEARTBEAT_OF_ONE };
+        let heartbeat = if self.isolation.has_other_servers() { HEARTBEAT_OF_SEVERAL } else { HEARTBEAT_OF_ONE };
         let messages = consumer.stream().max_messages_per_batch(PULL);
         let messages = messages.expires(PULL_EXPIRES).heartbeat(heartbeat).messages().await;
         let info = consumer.cached_info();
@@ -128,9 +128,9 @@ impl JetStream {
             received: 0,
             pending: info.num_pending,
             broken: None,
-            silence: Silence::new(heartbeat),
+            silence: HeartbeatSilence::new(heartbeat),
             servers: self.servers.clone(),
-            waits_for_answers: !self.isolation.has_others(),
+            waits_for_answers: !self.isolation.has_other_servers(),
         }))
     }
 }
@@ -146,10 +146,10 @@ impl JetStream {
         let _turn = self.opening.acquire().await?;
         let begun = Instant::now();
         let mut named = begun;
-        let mut patience = if self.isolation.has_others() { SAME_NAME } else { self.reader_timeout };
+        let mut patience = if self.isolation.has_other_servers() { SAME_NAME } else { self.reader_timeout };
         loop {
             let opened = self.jetstream.create_consumer_on_stream(config.clone(), stream).await;
-            self.asked_together(opened.is_ok()).await;
+            self.note_quorum_request(opened.is_ok()).await;
             match opened {
                 Err(error) if error.kind() == ConsumerErrorKind::TimedOut && begun.elapsed() < self.reader_timeout => {}
                 opened => return Ok(opened?),
@@ -175,13 +175,13 @@ pub async fn count_pending(jetstream: &Context, stream: &str, consumer: &str, re
 impl ConsumerTail {
     /// The next message, however long the server says nothing, as long as it has this reader; none where fewer are pending than
     /// were counted.
-    async fn awaited(&mut self) -> Result<Option<Raw>, Cause> {
+    async fn next_message(&mut self) -> Result<Option<RawMessage>, Cause> {
         loop {
             let message = match self.pending {
                 0 => tokio::select! {
                     biased;
                     message = self.messages.next() => message,
-                    () = self.servers.changed() => {
+                    () = self.servers.wait_for_change() => {
                         if self.is_lost().await {
                             return Err("the server that had this reader is gone, or has forgotten it".into());
                         }
@@ -190,20 +190,20 @@ impl ConsumerTail {
                 },
                 _ => match timeout(RECOUNT_AFTER, self.messages.next()).await {
                     Ok(message) => message,
-                    Err(_) if self.recount().await => return Ok(None),
+                    Err(_) if self.recount_pending().await => return Ok(None),
                     Err(_) => continue,
                 },
             };
             let missed = matches!(&message, Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat);
             if !missed || self.is_lost().await {
-                return self.take(message).map(Some);
+                return self.accept_message(message).map(Some);
             }
         }
     }
 
     /// Counts the pending messages once more. Returns true if there are fewer. Where the server does not answer the count
     /// stays: heartbeats tell whether this reader is lost, and a new reader would have the server count all over again.
-    async fn recount(&mut self) -> bool {
+    async fn recount_pending(&mut self) -> bool {
         let counted = count_pending(&self.jetstream, &self.stream, &self.consumer, self.received).await;
         let before = self.pending;
         self.pending = counted.map_or(before, |counted| counted.min(before));
@@ -214,18 +214,18 @@ impl ConsumerTail {
     /// readers is silent for seconds, and a new reader would make it count once more. With several servers, no answer
     /// means that the server that had the reader is away.
     async fn is_lost(&mut self) -> bool {
-        let since = self.silence.missed(Instant::now());
+        let since = self.silence.note_missed(Instant::now());
         let known = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream);
         let known: Result<PullConsumer, ConsumerError> = known.await;
         let now = Instant::now();
-        self.silence.asked(now);
+        self.silence.note_probe(now);
         let waits = |error: &ConsumerError| self.waits_for_answers && error.kind() == ConsumerErrorKind::TimedOut;
         known.is_err_and(|error| !waits(&error)) || now - since > LONGEST_SILENCE
     }
 
-    fn take<E: Into<Cause>>(&mut self, message: Option<Result<Message, E>>) -> Result<Raw, Cause> {
+    fn accept_message<E: Into<Cause>>(&mut self, message: Option<Result<Message, E>>) -> Result<RawMessage, Cause> {
         let mut message = message.ok_or("the pull ended")?.map_err(Into::into)?;
-        let (raw, info) = Raw::delivered(&mut message)?;
+        let (raw, info) = RawMessage::from_delivery(&mut message)?;
         let number = info.consumer_sequence;
         self.received += 1;
         self.pending = self.pending.saturating_sub(1);
@@ -237,22 +237,22 @@ impl ConsumerTail {
 }
 
 #[async_trait]
-impl Tail for ConsumerTail {
+impl StreamTail for ConsumerTail {
     fn pending(&self) -> u64 {
         self.pending
     }
 
-    async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
+    async fn next_batch(&mut self) -> Result<Vec<RawMessage>, Cause> {
         if let Some(cause) = self.broken.take() {
             return Err(cause);
         }
-        let Some(first) = self.awaited().await? else { return Ok(Vec::new()) };
+        let Some(first) = self.next_message().await? else { return Ok(Vec::new()) };
         let mut batch = vec![first];
         // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
         while batch.len() < BATCH
             && let Some(message) = unconstrained(self.messages.next()).now_or_never()
         {
-            match self.take(message) {
+            match self.accept_message(message) {
                 Ok(raw) => batch.push(raw),
                 Err(cause) => {
                     self.broken = Some(cause);
@@ -284,13 +284,13 @@ mod tests {
 
     #[test]
     fn a_silence_ends_with_a_heartbeat() {
-        let mut silence = Silence::new(Duration::from_secs(1));
+        let mut silence = HeartbeatSilence::new(Duration::from_secs(1));
         let start = Instant::now();
         let later = |milliseconds| start + Duration::from_millis(milliseconds);
-        assert_eq!(silence.missed(start), start);
-        silence.asked(later(2_000));
-        assert_eq!(silence.missed(later(4_001)), start);
+        assert_eq!(silence.note_missed(start), start);
+        silence.note_probe(later(2_000));
+        assert_eq!(silence.note_missed(later(4_001)), start);
         // One came a second after the miss before, and then none for two.
-        assert_eq!(silence.missed(later(7_001)), later(7_001));
+        assert_eq!(silence.note_missed(later(7_001)), later(7_001));
     }
 }

@@ -63,7 +63,7 @@ const NEWER: &str = "
     colour = 'red'
 ";
 
-fn read<T>(toml: &str, environment: &[(&str, &str)], now: &str) -> Result<Loaded<T>, ConfigError>
+fn read<T>(toml: &str, environment: &[(&str, &str)], now: &str) -> Result<LoadedConfig<T>, ConfigError>
 where
     T: Serialize + DeserializeOwned + Default + Validate,
 {
@@ -76,7 +76,7 @@ where
 fn until_its_date_what_a_newer_build_may_know_is_named_and_passed_over() {
     let variables = [("KAIRO_BUS__LATER", "1"), ("KAIRO_CONFIG__LENIENT_UNTIL", "2027-01-01T12:00:00Z")];
     for now in ["2026-12-31T23:59:59Z", "2027-01-01T11:59:59Z"] {
-        let Loaded { config, passed_over } = read::<Strict>(NEWER, &variables, now).unwrap();
+        let LoadedConfig { config, passed_over } = read::<Strict>(NEWER, &variables, now).unwrap();
         assert_eq!(config.bus, StrictBus { ack_wait_ms: 7 });
         assert_eq!(config.servers, [Server { name: "one".to_owned() }], "the rest of a list is kept");
         let mut keys: Vec<&str> = passed_over.iter().map(|unknown| unknown.key.as_str()).collect();
@@ -85,7 +85,7 @@ fn until_its_date_what_a_newer_build_may_know_is_named_and_passed_over() {
     }
     // Also where the type itself does not refuse what it does not know.
     let loose = "config.lenient_until = 2026-12-31\nbus.later = 1\ntool_runner.limits = { memory_bytes = 1, wait_s = 2, x = 3 }";
-    let Loaded { config, passed_over } = read::<Loose>(loose, &[], "2026-12-01T00:00:00Z").unwrap();
+    let LoadedConfig { config, passed_over } = read::<Loose>(loose, &[], "2026-12-01T00:00:00Z").unwrap();
     assert_eq!(config.tool_runner.limits, Some(Limits { memory_bytes: 1, wait_s: 2 }));
     let keys: Vec<&str> = passed_over.iter().map(|unknown| unknown.key.as_str()).collect();
     assert_eq!(keys, ["bus.later", "tool_runner.limits.x"]);

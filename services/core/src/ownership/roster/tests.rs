@@ -6,8 +6,8 @@ const BEAT: Duration = Duration::from_millis(500);
 /// Replicas that share two buckets.
 struct Group {
     now: Duration,
-    members: BTreeMap<String, Beat>,
-    owners: BTreeMap<u32, Owner>,
+    members: BTreeMap<String, Heartbeat>,
+    owners: BTreeMap<u32, OwnerEntry>,
     replicas: Vec<Roster>,
     revision: u64,
     partitions: u32,
@@ -48,7 +48,7 @@ impl Group {
         }
         self.revision += 1;
         let reader = reader.or(self.owners.get(&partition).map(|owner| owner.reader)).unwrap_or(1);
-        let owner = Owner { revision: self.revision, name: name.map(str::to_owned), reader };
+        let owner = OwnerEntry { revision: self.revision, name: name.map(str::to_owned), reader };
         self.owners.insert(partition, owner);
         Some(self.revision)
     }
@@ -56,7 +56,7 @@ impl Group {
     /// One beat of the replica at this place; what it was told to do.
     fn beat(&mut self, at: usize) -> Vec<OwnershipChange> {
         let mut replica = self.replicas.remove(at);
-        if let Some(beat) = replica.announce(self.now) {
+        if let Some(beat) = replica.next_heartbeat(self.now) {
             self.members.insert(replica.me.clone(), beat);
         }
         let changes = replica.observe(self.now, self.members.clone(), &self.owners.clone());
@@ -65,12 +65,12 @@ impl Group {
                 OwnershipChange::Drop { .. } => {}
                 OwnershipChange::Rewrite { partition } => {
                     if let Some(revision) = self.write(partition, 0, Some(&replica.me), None) {
-                        replica.took(partition, revision, self.now);
+                        replica.record_taken(partition, revision, self.now);
                     }
                 }
                 OwnershipChange::Release { .. } if self.busy => {}
                 OwnershipChange::Release { partition } => {
-                    let (revision, reader) = replica.gave(partition).unwrap();
+                    let (revision, reader) = replica.record_released(partition).unwrap();
                     if !self.deaf {
                         self.write(partition, revision, None, Some(reader));
                     }
@@ -78,7 +78,7 @@ impl Group {
                 OwnershipChange::Disown { partition, revision } => _ = self.write(partition, revision, None, None),
                 OwnershipChange::Take { partition, revision, .. } => {
                     if let Some(revision) = self.write(partition, revision, Some(&replica.me), None) {
-                        replica.took(partition, revision, self.now);
+                        replica.record_taken(partition, revision, self.now);
                     }
                 }
             }
@@ -123,7 +123,7 @@ fn whoever_joins_is_given_its_share() {
         group.join(name);
         group.beats(12);
         assert!(group.is_whole(), "{members}: {:?}", group.held());
-        assert!(group.held().into_iter().all(|held| held <= share(64, members)));
+        assert!(group.held().into_iter().all(|held| held <= partitions_per_member(64, members)));
     }
 }
 
@@ -229,9 +229,10 @@ fn what_was_released_unheard_does_not_stay_without_an_owner() {
 fn a_server_that_lags_behind_takes_nothing_from_whoever_has_just_taken_it() {
     let mut group = Group::of(1);
     group.join("b");
-    let owner = |revision, name: &str| BTreeMap::from([(0, Owner { revision, name: Some(name.into()), reader: 1 })]);
+    let owner =
+        |revision, name: &str| BTreeMap::from([(0, OwnerEntry { revision, name: Some(name.into()), reader: 1 })]);
     let [replica] = &mut group.replicas[..] else { panic!() };
-    replica.took(0, 9, group.now);
+    replica.record_taken(0, 9, group.now);
     let members = BTreeMap::new();
     let mut drops = |now| {
         let changes = replica.observe(now, members.clone(), &owner(8, "gone"));
@@ -246,7 +247,7 @@ fn whoever_leaves_gives_everything_and_is_not_counted() {
     group.join("a");
     group.join("b");
     group.beats(14);
-    group.replicas[1].close();
+    group.replicas[1].begin_leaving();
     group.beats(1);
     assert!(group.replicas[1].may_leave());
     group.replicas.remove(1);
@@ -262,7 +263,7 @@ fn what_somebody_who_leaves_still_works_on_is_taken_only_when_it_has_gone_silent
     group.join("b");
     group.beats(14);
     assert_eq!(group.held(), [4, 4]);
-    group.replicas[1].close();
+    group.replicas[1].begin_leaving();
     group.busy = true;
     group.beats(20);
     assert_eq!(group.held(), [4, 4]);
@@ -279,7 +280,7 @@ fn what_takes_a_newer_reader_is_given_to_one_as_soon_as_it_is_there() {
     let mut group = Group::of(4);
     group.join("old");
     group.beats(12);
-    group.replicas[0].needs(2, 3);
+    group.replicas[0].require_reader(2, 3);
     group.beats(2);
     assert_eq!(group.held(), [4], "nobody understands it, and its other agents want an owner");
     group.join_as("newer", 2);
@@ -305,13 +306,13 @@ fn those_that_understand_more_take_it_beyond_their_share_and_give_other_work_for
     group.beats(14);
     assert_eq!(group.held(), [8, 8]);
     let marked: Vec<u32> = group.replicas[0].held.keys().copied().take(3).collect();
-    marked.iter().for_each(|partition| group.replicas[0].needs(*partition, 2));
+    marked.iter().for_each(|partition| group.replicas[0].require_reader(*partition, 2));
     group.beats(8);
     assert!(group.is_whole() && group.held() == [8, 8], "{:?}", group.held());
     assert!(marked.iter().all(|partition| group.replicas[1].held.contains_key(partition)));
     // When it takes the newer one for everything, the older has nothing to do.
     for replica in &mut group.replicas {
-        (0..16).for_each(|partition| replica.needs(partition, 2));
+        (0..16).for_each(|partition| replica.require_reader(partition, 2));
     }
     group.beats(8);
     assert!(group.is_whole() && group.held() == [0, 16], "{:?}", group.held());
@@ -324,7 +325,7 @@ fn a_newer_replica_marks_nothing_by_owning_it() {
     let mut group = Group::of(4);
     group.join_as("new", 2);
     group.beats(8);
-    group.replicas[0].close();
+    group.replicas[0].begin_leaving();
     group.beats(1);
     group.replicas.remove(0);
     group.join("old");

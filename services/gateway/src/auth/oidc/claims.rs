@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     super::{Rights, Scope},
     config::OidcConfig,
-    names::Names,
+    names::UserNaming,
 };
 
 /// Longest `sub`, in bytes, as OpenID Connect has it.
@@ -18,7 +18,7 @@ const MAX_AGENTS: usize = 256;
 
 /// A token that was believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Token {
+pub struct BearerToken {
     pub issuer: String,
     pub subject: String,
     pub rights: Rights,
@@ -26,30 +26,30 @@ pub struct Token {
     pub expires_at: Timestamp,
 }
 
-impl Token {
+impl BearerToken {
     /// Builds the token from the claims of this issuer.
     ///
     /// # Errors
     /// The reason the claims are missing or malformed.
-    pub fn of(config: &OidcConfig, names: &Names, claims: &Map<String, Value>) -> Result<Self, String> {
-        let subject = text(claims, "sub")?;
+    pub fn from_claims(config: &OidcConfig, names: &UserNaming, claims: &Map<String, Value>) -> Result<Self, String> {
+        let subject = text_claim(claims, "sub")?;
         if subject.is_empty() || subject.len() > MAX_SUBJECT {
             return Err(format!("sub has not 1 to {MAX_SUBJECT} bytes"));
         }
         let user = match config.user_claim.as_str() {
             "" => None,
-            claim => Some(names.user(claim, text(claims, claim)?)?.to_string()),
+            claim => Some(names.user_name(claim, text_claim(claims, claim)?)?.to_string()),
         };
         let agents = match config.agents_claim.as_str() {
             "" => Vec::new(),
-            claim => agents(claim, claims)?,
+            claim => granted_agents(claim, claims)?,
         };
         let expires = claims.get("exp").and_then(Value::as_f64).ok_or("exp is no number")?;
         // A time that is too far away to be one is as good as none.
         let expires = Timestamp::from_second(expires as i64).map_err(|_| "exp is no time")?;
         let skew = std::time::Duration::from_millis(config.clock_skew_ms);
         let expires_at = expires.checked_add(skew).unwrap_or(Timestamp::MAX);
-        let rights = Rights { scopes: scopes(config, claims), agents, user };
+        let rights = Rights { scopes: granted_scopes(config, claims), agents, user };
         Ok(Self { issuer: config.issuer.clone(), subject: subject.to_owned(), rights, expires_at })
     }
 
@@ -58,22 +58,22 @@ impl Token {
     }
 }
 
-fn text<'c>(claims: &'c Map<String, Value>, claim: &str) -> Result<&'c str, String> {
+fn text_claim<'c>(claims: &'c Map<String, Value>, claim: &str) -> Result<&'c str, String> {
     claims.get(claim).and_then(Value::as_str).ok_or_else(|| format!("it has no text in {claim}"))
 }
 
-fn name(claim: &str, text: &str) -> Result<String, String> {
+fn parse_name(claim: &str, text: &str) -> Result<String, String> {
     Name::parse(text).map(|name| name.to_string()).map_err(|error| format!("{claim}: {error}"))
 }
 
 /// None at all would stand for every agent.
-fn agents(claim: &str, claims: &Map<String, Value>) -> Result<Vec<String>, String> {
+fn granted_agents(claim: &str, claims: &Map<String, Value>) -> Result<Vec<String>, String> {
     let listed = claims.get(claim).and_then(Value::as_array).filter(|listed| (1..=MAX_AGENTS).contains(&listed.len()));
     let listed = listed.ok_or_else(|| format!("{claim} is no list of 1 to {MAX_AGENTS} agents"))?;
-    listed.iter().map(|agent| name(claim, agent.as_str().unwrap_or_default())).collect()
+    listed.iter().map(|agent| parse_name(claim, agent.as_str().unwrap_or_default())).collect()
 }
 
-fn scopes(config: &OidcConfig, claims: &Map<String, Value>) -> Vec<Scope> {
+fn granted_scopes(config: &OidcConfig, claims: &Map<String, Value>) -> Vec<Scope> {
     let words: Vec<&str> = match claims.get(&config.scope_claim) {
         Some(Value::String(words)) => words.split(' ').collect(),
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
@@ -90,10 +90,10 @@ mod tests {
 
     use super::*;
 
-    fn read(config: &OidcConfig, change: Value) -> Result<Token, String> {
+    fn read(config: &OidcConfig, change: Value) -> Result<BearerToken, String> {
         let mut claims = json!({ "sub": "ann", "exp": 1_000, "scope": "openid kairo:read kairo:write" });
         claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        Token::of(config, &Names::default(), claims.as_object().unwrap())
+        BearerToken::from_claims(config, &UserNaming::default(), claims.as_object().unwrap())
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct OidcConfig {
     pub jwks_file: String,
     /// Algorithms that its tokens may be signed with: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA.
     /// Default RS256 and ES256.
-    pub algorithms: Vec<Asymmetric>,
+    pub algorithms: Vec<SignatureAlgorithm>,
     /// The claim that names the user the bearer is limited to; it must be a valid user name. Empty for bearers that may
     /// speak as any user. Default `sub`.
     pub user_claim: String,
@@ -62,7 +62,7 @@ pub struct OidcConfig {
 
 /// An algorithm whose signatures are checked with a key that everybody may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Asymmetric {
+pub enum SignatureAlgorithm {
     RS256,
     RS384,
     RS512,
@@ -74,8 +74,8 @@ pub enum Asymmetric {
     EdDSA,
 }
 
-impl Asymmetric {
-    pub fn name(self) -> Algorithm {
+impl SignatureAlgorithm {
+    pub fn to_jwt_algorithm(self) -> Algorithm {
         match self {
             Self::RS256 => Algorithm::RS256,
             Self::RS384 => Algorithm::RS384,
@@ -97,7 +97,7 @@ impl Default for OidcConfig {
             audience: Vec::new(),
             jwks_url: String::new(),
             jwks_file: String::new(),
-            algorithms: vec![Asymmetric::RS256, Asymmetric::ES256],
+            algorithms: vec![SignatureAlgorithm::RS256, SignatureAlgorithm::ES256],
             user_claim: "sub".to_owned(),
             user_prefix: String::new(),
             scope_claim: "scope".to_owned(),
@@ -202,7 +202,7 @@ mod tests {
         assert!(keys(&at("https://login.example.com/authorize")).is_empty());
         // Nothing that whoever knows the issuer's public key could sign with it.
         for algorithm in ["HS256", "none", "None"] {
-            assert!(serde_json::from_value::<Asymmetric>(algorithm.into()).is_err(), "{algorithm}");
+            assert!(serde_json::from_value::<SignatureAlgorithm>(algorithm.into()).is_err(), "{algorithm}");
         }
     }
 }

@@ -13,34 +13,37 @@ use ring::signature::{
 };
 use signature::{Error, Verifier};
 
-static RING: CryptoProvider =
-    CryptoProvider { signer_factory: signer, verifier_factory: verifier, jwk_utils: JwkUtils::new_unimplemented() };
+static RING: CryptoProvider = CryptoProvider {
+    signer_factory: refuse_signing,
+    verifier_factory: build_verifier,
+    jwk_utils: JwkUtils::new_unimplemented(),
+};
 
 /// From here on tokens can be checked.
-pub fn install() {
+pub fn install_provider() {
     // Whoever was here before installed the same.
     _ = RING.install_default();
 }
 
-fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
+fn refuse_signing(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(new_error(ErrorKind::InvalidAlgorithm))
 }
 
-fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    let check = Check::of(*algorithm).filter(|_| key.family() == algorithm.family());
+fn build_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    let check = RingAlgorithm::for_jwt(*algorithm).filter(|_| key.family() == algorithm.family());
     let check = check.ok_or_else(|| new_error(ErrorKind::InvalidAlgorithm))?;
-    Ok(Box::new(Signed { algorithm: *algorithm, check, key: key.clone() }))
+    Ok(Box::new(SignatureVerifier { algorithm: *algorithm, check, key: key.clone() }))
 }
 
 /// The ring algorithm that verifies the signatures of a JWT algorithm.
-enum Check {
+enum RingAlgorithm {
     Rsa(&'static RsaParameters),
     Point(&'static dyn VerificationAlgorithm),
 }
 
-impl Check {
+impl RingAlgorithm {
     /// None for those with a secret.
-    fn of(algorithm: Algorithm) -> Option<Self> {
+    fn for_jwt(algorithm: Algorithm) -> Option<Self> {
         Some(match algorithm {
             Algorithm::RS256 => Self::Rsa(&RSA_PKCS1_2048_8192_SHA256),
             Algorithm::RS384 => Self::Rsa(&RSA_PKCS1_2048_8192_SHA384),
@@ -56,29 +59,29 @@ impl Check {
     }
 }
 
-struct Signed {
+struct SignatureVerifier {
     algorithm: Algorithm,
-    check: Check,
+    check: RingAlgorithm,
     key: DecodingKey,
 }
 
-impl Verifier<Vec<u8>> for Signed {
+impl Verifier<Vec<u8>> for SignatureVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let checked = match (&self.check, self.key.kind()) {
-            (Check::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            (RingAlgorithm::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
             }
-            (Check::Point(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
+            (RingAlgorithm::Point(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
                 UnparsedPublicKey::new(*algorithm, point).verify(message, signature)
             }
-            (Check::Rsa(_), DecodingKeyKind::SecretOrDer(_))
-            | (Check::Point(_), DecodingKeyKind::RsaModulusExponent { .. }) => return Err(Error::new()),
+            (RingAlgorithm::Rsa(_), DecodingKeyKind::SecretOrDer(_))
+            | (RingAlgorithm::Point(_), DecodingKeyKind::RsaModulusExponent { .. }) => return Err(Error::new()),
         };
         checked.map_err(|_| Error::new())
     }
 }
 
-impl JwtVerifier for Signed {
+impl JwtVerifier for SignatureVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn rsa_signatures_are_checked_as_their_algorithm_says_and_no_secret_is_a_key() {
-        install();
+        install_provider();
         let key = DecodingKey::from_rsa_components(MODULUS, "AQAB").unwrap();
         let good = |signature: &str, said: &[u8], algorithm| verify(signature, said, &key, algorithm).unwrap_or(false);
         assert!(good(RS256, b"kairo", Algorithm::RS256) && good(PS256, b"kairo", Algorithm::PS256));

@@ -27,31 +27,31 @@ const MAX_BYTES: usize = 262_144;
 /// The signing keys of an issuer, as last fetched.
 pub struct Jwks {
     issuer: String,
-    source: Source,
+    source: JwksSource,
     known: RwLock<Option<Arc<KeySet>>>,
     /// When they were fetched last, or that was tried. Whoever has it fetches.
     tried: Mutex<Option<Instant>>,
-    times: Times,
+    times: FetchTiming,
 }
 
-struct Times {
+struct FetchTiming {
     refresh: Duration,
     retry: Duration,
     timeout: Duration,
     max_age: Duration,
 }
 
-enum Source {
+enum JwksSource {
     Url(reqwest::Client, String),
     File(String),
 }
 
 struct KeySet {
-    keys: Vec<Key>,
+    keys: Vec<VerificationKey>,
     fetched: Instant,
 }
 
-struct Key {
+struct VerificationKey {
     id: Option<String>,
     /// The only one it is for, if it says so.
     algorithm: Option<String>,
@@ -81,14 +81,14 @@ impl Jwks {
             "" => {
                 // Where it is configured to be, and nowhere else.
                 let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
-                Source::Url(client.build()?, config.jwks_url.clone())
+                JwksSource::Url(client.build()?, config.jwks_url.clone())
             }
-            file => Source::File(file.to_owned()),
+            file => JwksSource::File(file.to_owned()),
         };
         let [refresh, retry, timeout, max_age] =
             [config.jwks_refresh_ms, config.jwks_retry_ms, config.jwks_timeout_ms, config.jwks_max_age_ms]
                 .map(Duration::from_millis);
-        let times = Times { refresh, retry, timeout, max_age };
+        let times = FetchTiming { refresh, retry, timeout, max_age };
         Ok(Self { issuer: config.issuer.clone(), source, known: RwLock::default(), tried: Mutex::default(), times })
     }
 
@@ -96,10 +96,10 @@ impl Jwks {
     pub async fn keep_fresh(self: Arc<Self>) {
         loop {
             let mut tried = self.tried.lock().await;
-            self.fetch(&mut tried).await;
+            self.fetch_keys(&mut tried).await;
             drop(tried);
             // Without any, nobody is let in: it is tried as often as it may be.
-            let pause = if self.current().is_some() { self.times.refresh } else { self.times.retry };
+            let pause = if self.fresh_keys().is_some() { self.times.refresh } else { self.times.retry };
             sleep(pause.min(self.times.refresh)).await;
         }
     }
@@ -108,42 +108,46 @@ impl Jwks {
     ///
     /// # Errors
     /// When there are no keys, or none that are young enough.
-    pub async fn key(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Option<DecodingKey>, Problem> {
-        let known = || self.current().and_then(|set| set.find(id, algorithm));
+    pub async fn find_or_fetch_key(
+        &self,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Option<DecodingKey>, Problem> {
+        let known = || self.fresh_keys().and_then(|set| set.find_key(id, algorithm));
         if let Some(key) = known() {
             return Ok(Some(key));
         }
         let mut tried = self.tried.lock().await;
         // Whoever had it before may have fetched it.
         if known().is_none() && tried.is_none_or(|tried| tried.elapsed() >= self.times.retry) {
-            self.fetch(&mut tried).await;
+            self.fetch_keys(&mut tried).await;
         }
         drop(tried);
-        match self.current() {
-            Some(set) => Ok(set.find(id, algorithm)),
+        match self.fresh_keys() {
+            Some(set) => Ok(set.find_key(id, algorithm)),
             None => Err(Problem::unavailable("the keys of the token's issuer cannot be fetched; try again")),
         }
     }
 
     /// Those that are known, and young enough to be trusted.
-    fn current(&self) -> Option<Arc<KeySet>> {
+    fn fresh_keys(&self) -> Option<Arc<KeySet>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         known.filter(|set| set.fetched.elapsed() < self.times.max_age)
     }
 
-    async fn fetch(&self, tried: &mut Option<Instant>) {
+    async fn fetch_keys(&self, tried: &mut Option<Instant>) {
         *tried = Some(Instant::now());
-        let fetched = timeout(self.times.timeout, self.read()).await.unwrap_or(Err(FetchError::TooSlow));
-        match fetched.and_then(|text| KeySet::read(&text)) {
+        let fetched = timeout(self.times.timeout, self.read_source()).await.unwrap_or(Err(FetchError::TooSlow));
+        match fetched.and_then(|text| KeySet::parse(&text)) {
             Ok(set) => *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(set)),
             Err(error) => tracing::warn!(issuer = self.issuer, %error, "the keys of an issuer cannot be fetched"),
         }
     }
 
-    async fn read(&self) -> Result<Vec<u8>, FetchError> {
+    async fn read_source(&self) -> Result<Vec<u8>, FetchError> {
         let (client, url) = match &self.source {
-            Source::Url(client, url) => (client, url),
-            Source::File(path) => {
+            JwksSource::Url(client, url) => (client, url),
+            JwksSource::File(path) => {
                 let text = tokio::fs::read(path).await?;
                 return if text.len() <= MAX_BYTES { Ok(text) } else { Err(FetchError::TooLarge) };
             }
@@ -162,10 +166,10 @@ impl Jwks {
 
 impl KeySet {
     /// Keys that are for something else, or of a kind that is not known, are passed over.
-    fn read(text: &[u8]) -> Result<Self, FetchError> {
+    fn parse(text: &[u8]) -> Result<Self, FetchError> {
         let set: Value = serde_json::from_slice(text)?;
         let listed = set.get("keys").and_then(Value::as_array).cloned().unwrap_or_default();
-        let keys: Vec<Key> = listed.into_iter().filter_map(Key::read).collect();
+        let keys: Vec<VerificationKey> = listed.into_iter().filter_map(VerificationKey::from_listed).collect();
         match keys.is_empty() {
             true => Err(FetchError::Empty),
             false => Ok(Self { keys, fetched: Instant::now() }),
@@ -173,7 +177,7 @@ impl KeySet {
     }
 
     /// A token that names no key is signed with the only one there is.
-    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+    fn find_key(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let found = match (id, self.keys.as_slice()) {
             (Some(id), keys) => keys.iter().find(|key| key.id.as_deref() == Some(id)),
             (None, [only]) => Some(only),
@@ -183,8 +187,8 @@ impl KeySet {
     }
 }
 
-impl Key {
-    fn read(listed: Value) -> Option<Self> {
+impl VerificationKey {
+    fn from_listed(listed: Value) -> Option<Self> {
         let algorithm = listed.get("alg").and_then(Value::as_str).map(str::to_owned);
         let jwk: Jwk = serde_json::from_value(listed).ok()?;
         let signs = jwk.common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature);
@@ -215,22 +219,22 @@ mod tests {
     }
 
     fn read(keys: Value) -> Result<KeySet, FetchError> {
-        KeySet::read(json!({ "keys": keys }).to_string().as_bytes())
+        KeySet::parse(json!({ "keys": keys }).to_string().as_bytes())
     }
 
     #[test]
     fn keys_are_found_by_their_names_and_for_what_they_are_for() {
         let one = read(json!([ec(Some("a"), json!({}))])).unwrap();
-        assert!(one.find(Some("a"), Algorithm::ES256).is_some() && one.find(None, Algorithm::ES256).is_some());
-        assert!(one.find(Some("b"), Algorithm::ES256).is_none());
+        assert!(one.find_key(Some("a"), Algorithm::ES256).is_some() && one.find_key(None, Algorithm::ES256).is_some());
+        assert!(one.find_key(Some("b"), Algorithm::ES256).is_none());
         // Never checked otherwise than its kind of key is: not as if it were a secret, above all.
         for algorithm in [Algorithm::HS256, Algorithm::RS256, Algorithm::EdDSA] {
-            assert!(one.find(Some("a"), algorithm).is_none(), "{algorithm:?}");
+            assert!(one.find_key(Some("a"), algorithm).is_none(), "{algorithm:?}");
         }
         let two =
             read(json!([ec(Some("a"), json!({ "alg": "ES384" })), ec(Some("b"), json!({ "use": "sig" }))])).unwrap();
-        assert!(two.find(None, Algorithm::ES256).is_none() && two.find(Some("b"), Algorithm::ES256).is_some());
-        assert!(two.find(Some("a"), Algorithm::ES256).is_none());
+        assert!(two.find_key(None, Algorithm::ES256).is_none() && two.find_key(Some("b"), Algorithm::ES256).is_some());
+        assert!(two.find_key(Some("a"), Algorithm::ES256).is_none());
     }
 
     #[test]
@@ -238,10 +242,10 @@ mod tests {
         let odd = json!([{ "kty": "new" }, 7, ec(Some("e"), json!({ "use": "enc" })), ec(Some("a"), json!({}))]);
         let set = read(odd).unwrap();
         assert_eq!(set.keys.len(), 1);
-        assert!(set.find(Some("a"), Algorithm::ES256).is_some());
+        assert!(set.find_key(Some("a"), Algorithm::ES256).is_some());
         for nothing in [json!([]), json!([{ "kty": "new" }]), Value::Null] {
             assert!(matches!(read(nothing), Err(FetchError::Empty)));
         }
-        assert!(matches!(KeySet::read(b"<html>"), Err(FetchError::NotJson(_))));
+        assert!(matches!(KeySet::parse(b"<html>"), Err(FetchError::NotJson(_))));
     }
 }

@@ -14,23 +14,23 @@ const DIGEST_BYTES: usize = 8;
 
 /// The naming of the users of one issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct UserNaming {
     /// Stands before what the claim says, with its `-`; empty where nothing does.
     prefix: String,
     /// The prefixes of all other issuers' users; no name of this issuer's users may begin with one.
     others: Vec<String>,
 }
 
-impl Names {
+impl UserNaming {
     /// Of each issuer. The first of those without a `user_prefix` has its users called as their claim says, as where it is the only
     /// one; further ones have one that follows from what they are called themselves.
-    pub fn of(configs: &[OidcConfig]) -> Vec<Self> {
+    pub fn for_issuers(configs: &[OidcConfig]) -> Vec<Self> {
         let mut is_first = true;
         let prefix = |config: &OidcConfig| {
             let is_bare = config.user_prefix.is_empty() && !config.user_claim.is_empty();
             match (is_bare, config.user_prefix.as_str()) {
                 (true, _) if std::mem::take(&mut is_first) => String::new(),
-                (true, _) => format!("{}-", derived(&config.issuer)),
+                (true, _) => format!("{}-", derive_prefix(&config.issuer)),
                 (false, "") => String::new(),
                 (false, prefix) => format!("{prefix}-"),
             }
@@ -47,7 +47,7 @@ impl Names {
     ///
     /// # Errors
     /// If the claim is no valid name, or begins like the names of another issuer's users.
-    pub fn user(&self, claim: &str, text: &str) -> Result<Name, String> {
+    pub fn user_name(&self, claim: &str, text: &str) -> Result<Name, String> {
         let parsed = |text: &str| Name::parse(text).map_err(|error| format!("{claim}: {error}"));
         let name = parsed(&format!("{}{}", self.prefix, parsed(text)?))?;
         match self.others.iter().find(|other| name.as_str().starts_with(other.as_str())) {
@@ -57,13 +57,13 @@ impl Names {
     }
 }
 
-fn derived(issuer: &str) -> String {
+fn derive_prefix(issuer: &str) -> String {
     let digest = Sha256::digest(issuer.as_bytes());
     format!("oidc-{}", HEXLOWER.encode(digest.get(..DIGEST_BYTES).unwrap_or_default()))
 }
 
 /// Returns the mistakes in the prefixes, with the index of the issuer: no prefix may begin with another.
-pub fn mistakes(configs: &[OidcConfig]) -> Vec<(usize, Mistake)> {
+pub fn prefix_mistakes(configs: &[OidcConfig]) -> Vec<(usize, Mistake)> {
     let mistake = |at: usize, what: String, advice: &str| (at, Mistake::new("user_prefix", what, advice));
     let mut mistakes = Vec::new();
     let given = || configs.iter().enumerate().filter(|(_, config)| !config.user_prefix.is_empty());
@@ -90,7 +90,10 @@ mod tests {
     }
 
     fn users(configs: &[OidcConfig], text: &str) -> Vec<Option<String>> {
-        Names::of(configs).iter().map(|names| names.user("sub", text).ok().map(|name| name.to_string())).collect()
+        UserNaming::for_issuers(configs)
+            .iter()
+            .map(|names| names.user_name("sub", text).ok().map(|name| name.to_string()))
+            .collect()
     }
 
     #[test]
@@ -130,7 +133,7 @@ mod tests {
     fn prefixes_that_cannot_be_told_apart_are_refused() {
         let wrong = |prefixes: &[&str]| {
             let configs: Vec<_> = prefixes.iter().map(|prefix| config("https://one", prefix)).collect();
-            mistakes(&configs).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
+            prefix_mistakes(&configs).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
         };
         assert!(wrong(&["", "", "a", "b", "ab"]).is_empty());
         assert_eq!(wrong(&["a", "a"]), [0, 1]);

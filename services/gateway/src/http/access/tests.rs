@@ -27,19 +27,19 @@ fn every_endpoint_says_who_may_use_it() {
     let routed = routed();
     assert!(routed.len() > 5 && routed.contains(&("POST", "/v1/objects")), "{routed:?}");
     for (method, path) in routed {
-        let known = all().filter(|row| (row.method, row.path) == (method, path)).count();
+        let known = all_endpoints().filter(|row| (row.method, row.path) == (method, path)).count();
         assert_eq!(known, 1, "{method} {path} needs a row in http/access.rs");
     }
-    for access in all().filter(|access| access.path.starts_with("/v1/")) {
-        assert_ne!(access.needs, Needs::Nothing, "{}", access.path);
+    for access in all_endpoints().filter(|access| access.path.starts_with("/v1/")) {
+        assert_ne!(access.needs, KeyRequirement::Nothing, "{}", access.path);
     }
 }
 
 #[test]
 fn an_endpoint_nobody_thought_of_is_for_administrators() {
-    assert_eq!(access(&Method::GET, "/v1/secret").needs, ADMIN);
-    assert_eq!(access(&Method::DELETE, "/v1/agents").needs, ADMIN);
-    assert_eq!(access(&Method::HEAD, "/v1/agents").needs, READ);
+    assert_eq!(endpoint_access(&Method::GET, "/v1/secret").needs, ADMIN);
+    assert_eq!(endpoint_access(&Method::DELETE, "/v1/agents").needs, ADMIN);
+    assert_eq!(endpoint_access(&Method::HEAD, "/v1/agents").needs, READ);
 }
 
 #[test]
@@ -50,15 +50,18 @@ fn a_key_is_a_bearer_token_or_a_subprotocol_and_nothing_else() {
         headers
     };
     for value in ["Bearer k", "bearer k", "BEARER  k "] {
-        assert!(matches!(presented(&headers(header::AUTHORIZATION, value), false), Presented::Key("k")), "{value}");
+        assert!(
+            matches!(find_credential(&headers(header::AUTHORIZATION, value), false), RequestCredential::Key("k")),
+            "{value}"
+        );
     }
     for value in ["Basic k", "k", "Bearer"] {
         let headers = headers(header::AUTHORIZATION, value);
-        assert!(matches!(presented(&headers, false), Presented::SomethingElse), "{value}");
+        assert!(matches!(find_credential(&headers, false), RequestCredential::UnsupportedScheme), "{value}");
     }
     let offered = headers(header::SEC_WEBSOCKET_PROTOCOL, "kairo.v1, kairo.key.k");
-    assert!(matches!(presented(&offered, true), Presented::Key("k")));
-    assert!(matches!(presented(&offered, false), Presented::Nothing));
+    assert!(matches!(find_credential(&offered, true), RequestCredential::Key("k")));
+    assert!(matches!(find_credential(&offered, false), RequestCredential::Nothing));
 }
 
 /// Kinds of limits: agents, and a user.
@@ -70,15 +73,15 @@ fn answered(row: &Access, caller: &Caller, [agent, user]: [&str; 2], query: &[St
     let path = row.path.replace("{agent}", agent).replace("{model}", agent).replace("{user}", user);
     let uri = format!("{}?{}", path.replace(['{', '}'], ""), query.join("&"));
     let request = Request::builder().method(row.method).uri(uri).body(Body::empty()).unwrap();
-    allowed(row, caller, &request).map_err(|problem| problem.status.as_u16())
+    enforce_access(row, caller, &request).map_err(|problem| problem.status.as_u16())
 }
 
 #[test]
 fn every_endpoint_holds_every_limit_wherever_somebody_is_named() {
-    for row in all().filter(|row| row.needs != Needs::Nothing) {
+    for row in all_endpoints().filter(|row| row.needs != KeyRequirement::Nothing) {
         let has = |places: &[&str]| row.path.split('/').any(|part| places.contains(&part));
         let (names_agent, names_user) = (has(&["{agent}", "{model}"]), has(&["{user}"]));
-        let by_query = |rule: Limited, is_in_path: bool, query: &str| {
+        let by_query = |rule: LimitRule, is_in_path: bool, query: &str| {
             (rule == Named && !is_in_path).then(|| query.to_owned()).into_iter().collect::<Vec<_>>()
         };
         let [agent, user] =
@@ -135,7 +138,8 @@ fn a_body_names_nobody_beyond_the_limits() {
     let told = |agents: &[&str], user: Option<&str>, body: &str| {
         let mut extensions = axum::http::Extensions::new();
         extensions.insert(holder(&[Scope::Write], agents, user));
-        naming::hold_body(&extensions, body.as_bytes()).map_err(|problem| problem.errors[0].field.clone())
+        request_names::enforce_body_limits(&extensions, body.as_bytes())
+            .map_err(|problem| problem.errors[0].field.clone())
     };
     let body = r#"{"agent": "eve", "user": "joe", "text": "hello"}"#;
     assert_eq!(told(&[], None, body), Ok(()));

@@ -3,42 +3,42 @@
 use jiff::Timestamp;
 use kairo_core::{
     ids::Name,
-    prices::{Price, Prices},
+    prices::{ModelPrice, ModelPrices},
     subjects::{BASIS, Service},
 };
 use kairo_mind::prices::PriceList;
 use kairo_proto::v1::{AgentProfile, Caps, DecisionBasis};
 use serde_json::Value;
 
-use super::sessions::{COST, cost, tokens};
+use super::sessions::{COST, parse_cost, parse_tokens};
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, text},
+    fields::{RequestFields, json_text},
     http::Gateway,
     problem::{FieldError, Problem},
 };
 
 /// The field `caps`; none where it bounds nothing.
-pub fn read(fields: &mut Fields<Value>) -> Option<Caps> {
+pub fn parse(fields: &mut RequestFields<Value>) -> Option<Caps> {
     let given = fields.optional("caps", "a JSON object", |it: &Value| it.is_object().then(|| it.clone()))?;
-    let caps = Fields::within(&given).and_then(within);
-    let caps = caps.map_err(|problem| fields.adopt("caps", problem)).ok();
+    let caps = RequestFields::from_nested(&given).and_then(parse_caps_fields);
+    let caps = caps.map_err(|problem| fields.add_nested_errors("caps", problem)).ok();
     caps.filter(|caps| *caps != Caps::default())
 }
 
-fn within(mut fields: Fields<Value>) -> Result<Caps, Problem> {
+fn parse_caps_fields(mut fields: RequestFields<Value>) -> Result<Caps, Problem> {
     let caps = Caps {
-        tokens_per_day: tokens(&mut fields, "tokens_per_day"),
-        tokens_in_total: tokens(&mut fields, "tokens_in_total"),
-        cost_per_day: fields.optional("cost_per_day", COST, text(cost)).unwrap_or_default(),
-        cost_in_total: fields.optional("cost_in_total", COST, text(cost)).unwrap_or_default(),
+        tokens_per_day: parse_tokens(&mut fields, "tokens_per_day"),
+        tokens_in_total: parse_tokens(&mut fields, "tokens_in_total"),
+        cost_per_day: fields.optional("cost_per_day", COST, json_text(parse_cost)).unwrap_or_default(),
+        cost_in_total: fields.optional("cost_in_total", COST, json_text(parse_cost)).unwrap_or_default(),
         since: String::new(),
     };
     fields.complete(|| Some(caps))
 }
 
 /// The profile with the time from which its caps are counted: that of the one in force, or now.
-pub fn counted(profile: AgentProfile, in_force: Option<&AgentProfile>) -> AgentProfile {
+pub fn set_count_start(profile: AgentProfile, in_force: Option<&AgentProfile>) -> AgentProfile {
     let before = in_force.and_then(|before| before.caps.as_ref()).map(|caps| caps.since.clone());
     let since = before.unwrap_or_else(|| Timestamp::now().to_string());
     AgentProfile { caps: profile.caps.map(|caps| Caps { since, ..caps }), ..profile }
@@ -46,13 +46,13 @@ pub fn counted(profile: AgentProfile, in_force: Option<&AgentProfile>) -> AgentP
 
 /// Refuses bounds in money that agent-runtime cannot keep, since a model that may be asked has no price. While it has not said which
 /// models there are, nothing is refused: an agent stops where what it spends is not known.
-pub async fn priced(gateway: &Gateway, profile: &AgentProfile) -> Result<(), Problem> {
-    let bounds = bounds_of_money(profile);
+pub async fn require_prices(gateway: &Gateway, profile: &AgentProfile) -> Result<(), Problem> {
+    let bounds = cost_bounds(profile);
     if bounds.is_empty() {
         return Ok(());
     }
-    let Some(basis) = basis(gateway).await? else { return Ok(()) };
-    let Some((tier, model)) = unpriced(&basis) else { return Ok(()) };
+    let Some(basis) = load_build_pin(gateway).await? else { return Ok(()) };
+    let Some((tier, model)) = find_unpriced_model(&basis) else { return Ok(()) };
     let expected = format!(
         "no bound in money, as the model {model} has no price: set models.{tier}.price (of a fallback, in models.{tier}.fallbacks) or \
          models.fallback_price of agent-runtime"
@@ -62,10 +62,10 @@ pub async fn priced(gateway: &Gateway, profile: &AgentProfile) -> Result<(), Pro
         expected: expected.clone(),
         found: Some(found.to_owned()),
     });
-    Err(Problem::invalid(wrong.collect()))
+    Err(Problem::invalid_fields(wrong.collect()))
 }
 
-fn bounds_of_money(profile: &AgentProfile) -> Vec<(&'static str, &str)> {
+fn cost_bounds(profile: &AgentProfile) -> Vec<(&'static str, &str)> {
     let caps = profile.caps.as_ref();
     let bounds = [
         ("caps.cost_per_day", caps.map(|it| it.cost_per_day.as_str())),
@@ -79,16 +79,16 @@ fn bounds_of_money(profile: &AgentProfile) -> Vec<(&'static str, &str)> {
 }
 
 /// A model that has no price, with its tier, where nothing counts instead.
-fn unpriced(basis: &DecisionBasis) -> Option<(String, String)> {
-    let list = PriceList::of(basis);
-    let listed = list.all_unpriced().next().map(|(tier, model)| (tier.to_owned(), model.to_owned()));
+fn find_unpriced_model(basis: &DecisionBasis) -> Option<(String, String)> {
+    let list = PriceList::from_basis(basis);
+    let listed = list.unpriced_models().next().map(|(tier, model)| (tier.to_owned(), model.to_owned()));
     // Before epoch 10 the basis says what the first model of each tier costs, and nothing of others.
     let first = || basis.models.iter().find(|it| it.price.is_none()).map(|it| (it.tier.clone(), it.model.clone()));
     if basis.prices.is_empty() { first() } else { listed }
 }
 
 /// Refuses caps in money of an API key that the gateway cannot keep.
-pub async fn key_priced(gateway: &Gateway, caps: Option<&Caps>) -> Result<(), Problem> {
+pub async fn require_key_prices(gateway: &Gateway, caps: Option<&Caps>) -> Result<(), Problem> {
     let Some(caps) = caps else { return Ok(()) };
     let bounds = [("caps.cost_per_day", &caps.cost_per_day), ("caps.cost_in_total", &caps.cost_in_total)];
     let bounds: Vec<_> = bounds.into_iter().filter(|(_, cost)| !cost.is_empty()).collect();
@@ -96,18 +96,22 @@ pub async fn key_priced(gateway: &Gateway, caps: Option<&Caps>) -> Result<(), Pr
         return Ok(());
     }
     let GatewayConfig { prices, fallback_price, .. } = &*gateway.config;
-    let basis = basis(gateway).await?;
-    let Some(what) = not_counted(basis.as_ref(), prices, *fallback_price) else { return Ok(()) };
+    let basis = load_build_pin(gateway).await?;
+    let Some(what) = uncountable_reason(basis.as_ref(), prices, *fallback_price) else { return Ok(()) };
     let wrong = bounds.into_iter().map(|(field, cost)| FieldError {
         field: field.to_owned(),
         expected: format!("no cap in money, as {what}: set gateway.prices or gateway.fallback_price"),
         found: Some(cost.clone()),
     });
-    Err(Problem::invalid(wrong.collect()))
+    Err(Problem::invalid_fields(wrong.collect()))
 }
 
 /// Returns the reason why the gateway cannot count money, if there is one.
-fn not_counted(basis: Option<&DecisionBasis>, prices: &Prices, fallback: Option<Price>) -> Option<String> {
+fn uncountable_reason(
+    basis: Option<&DecisionBasis>,
+    prices: &ModelPrices,
+    fallback: Option<ModelPrice>,
+) -> Option<String> {
     if fallback.is_some() {
         return None;
     }
@@ -116,14 +120,14 @@ fn not_counted(basis: Option<&DecisionBasis>, prices: &Prices, fallback: Option<
     }
     let models = basis.into_iter().flat_map(|basis| &basis.models);
     let mut models = models.flat_map(|it| std::iter::once(&it.model).chain(&it.fallbacks));
-    let unpriced = models.find(|model| Price::of(prices, model).is_none())?;
+    let unpriced = models.find(|model| ModelPrice::of_model(prices, model).is_none())?;
     Some(format!("the model {unpriced} has no price"))
 }
 
 /// Returns the basis of current decisions, if any was made yet.
-async fn basis(gateway: &Gateway) -> Result<Option<DecisionBasis>, Problem> {
+async fn load_build_pin(gateway: &Gateway) -> Result<Option<DecisionBasis>, Problem> {
     let Ok(runtime) = Name::parse(Service::AgentRuntime.name()) else { return Ok(None) };
-    let last = gateway.bus.last(&BASIS.of(&runtime)).await?;
+    let last = gateway.bus.last_message(&BASIS.of_owner(&runtime)).await?;
     let read = last.and_then(|last| last.read(gateway.bus.limits.max_body_bytes).ok());
     Ok(read.and_then(|record| DecisionBasis::try_from(record.body).ok()))
 }
@@ -145,7 +149,7 @@ mod tests {
             fallback_price,
             ..Default::default()
         };
-        let told = |basis: &DecisionBasis| unpriced(basis).map(|(_, model)| model);
+        let told = |basis: &DecisionBasis| find_unpriced_model(basis).map(|(_, model)| model);
         assert_eq!(told(&basis(None, Vec::new(), None)).as_deref(), Some("a"));
         assert_eq!(told(&basis(price, Vec::new(), None)), None);
         let both = vec![named("a", price), named("b", None)];
@@ -160,8 +164,8 @@ mod tests {
             session: Some(SessionBounds { cost: "1".into(), tokens: 3, ..Default::default() }),
             ..Default::default()
         };
-        assert_eq!(bounds_of_money(&profile), [("caps.cost_in_total", "5"), ("session.cost", "1")]);
-        assert!(bounds_of_money(&AgentProfile::default()).is_empty());
+        assert_eq!(cost_bounds(&profile), [("caps.cost_in_total", "5"), ("session.cost", "1")]);
+        assert!(cost_bounds(&AgentProfile::default()).is_empty());
     }
 
     #[test]
@@ -171,22 +175,22 @@ mod tests {
             ..Default::default()
         };
         let since = |profile: AgentProfile| profile.caps.unwrap().since;
-        assert_eq!(since(counted(capped(""), Some(&capped("t")))), "t");
-        assert!(since(counted(capped(""), None)).parse::<Timestamp>().is_ok());
-        assert!(since(counted(capped(""), Some(&AgentProfile::default()))).parse::<Timestamp>().is_ok());
-        assert_eq!(counted(AgentProfile::default(), Some(&capped("t"))).caps, None);
+        assert_eq!(since(set_count_start(capped(""), Some(&capped("t")))), "t");
+        assert!(since(set_count_start(capped(""), None)).parse::<Timestamp>().is_ok());
+        assert!(since(set_count_start(capped(""), Some(&AgentProfile::default()))).parse::<Timestamp>().is_ok());
+        assert_eq!(set_count_start(AgentProfile::default(), Some(&capped("t"))).caps, None);
     }
 
     #[test]
     fn a_key_is_bounded_in_money_where_the_gateway_knows_prices() {
         let models = vec![BasisModel { model: "gpt-5".into(), fallbacks: vec!["odd".into()], ..Default::default() }];
         let basis = DecisionBasis { models, ..Default::default() };
-        let prices = |text: &str| serde_json::from_str::<Prices>(text).unwrap();
+        let prices = |text: &str| serde_json::from_str::<ModelPrices>(text).unwrap();
         let some = prices(r#"{ "gpt-*": { "input": 1, "output": 1 } }"#);
         let all = prices(r#"{ "*": { "input": 1, "output": 1 } }"#);
-        assert_eq!(not_counted(Some(&basis), &some, None).as_deref(), Some("the model odd has no price"));
-        assert_eq!(not_counted(Some(&basis), &all, None), None);
-        assert_eq!(not_counted(None, &Prices::new(), None).as_deref(), Some("no model has a price"));
-        assert_eq!(not_counted(Some(&basis), &some, all.get("*").copied()), None);
+        assert_eq!(uncountable_reason(Some(&basis), &some, None).as_deref(), Some("the model odd has no price"));
+        assert_eq!(uncountable_reason(Some(&basis), &all, None), None);
+        assert_eq!(uncountable_reason(None, &ModelPrices::new(), None).as_deref(), Some("no model has a price"));
+        assert_eq!(uncountable_reason(Some(&basis), &some, all.get("*").copied()), None);
     }
 }

@@ -8,11 +8,11 @@ use kairo_proto::v1::{AgentProfile, Member, Perception, ToolCatalogue, ToolSpec}
 use serde_json::Value;
 
 use super::{
-    Defining,
-    profile::{MAX_DESCRIPTION, MAX_TOOLS, TOOLS, tools},
+    DefinitionWriter,
+    profile::{MAX_DESCRIPTION, MAX_TOOLS, TOOLS, parse_tools},
 };
 use crate::{
-    fields::{Fields, NAME, at_most, name, text},
+    fields::{NAME, RequestFields, bounded_text, json_text, parse_name},
     problem::{FieldError, Problem},
 };
 
@@ -28,15 +28,15 @@ const ACTING: [&str; 2] = ["calendar.create", "document.create"];
 
 /// The fields `members` and `environment`.
 #[derive(Debug, Default)]
-pub struct Composition {
+pub struct ProfileComposition {
     members: Vec<Member>,
     environment: Vec<Perception>,
 }
 
-impl Composition {
-    pub fn read(fields: &mut Fields<Value>, agent: Option<&Name>) -> Self {
-        let members = list(fields, "members", MAX_MEMBERS, member);
-        let environment = list(fields, "environment", MAX_PERCEPTIONS, perception);
+impl ProfileComposition {
+    pub fn from_fields(fields: &mut RequestFields<Value>, agent: Option<&Name>) -> Self {
+        let members = parse_list(fields, "members", MAX_MEMBERS, parse_member);
+        let environment = parse_list(fields, "environment", MAX_PERCEPTIONS, parse_perception);
         for (at, member) in members.iter().enumerate() {
             let field = format!("members[{at}].agent");
             if agent.is_some_and(|agent| agent.as_str() == member.agent) {
@@ -50,43 +50,43 @@ impl Composition {
     }
 
     /// The profile with what they say.
-    pub fn of(self, profile: AgentProfile) -> AgentProfile {
+    pub fn apply_to(self, profile: AgentProfile) -> AgentProfile {
         AgentProfile { members: self.members, environment: self.environment, ..profile }
     }
 }
 
 /// A list of objects; what is wrong with one is told by where it stands.
-fn list<T>(
-    fields: &mut Fields<Value>,
+fn parse_list<T>(
+    fields: &mut RequestFields<Value>,
     field: &'static str,
     most: usize,
-    read: impl Fn(Fields<Value>) -> Result<T, Problem>,
+    read: impl Fn(RequestFields<Value>) -> Result<T, Problem>,
 ) -> Vec<T> {
     let expected = format!("a list of at most {most} JSON objects");
     let given =
         fields.optional(field, expected, |value: &Value| value.as_array().filter(|items| items.len() <= most).cloned());
     let mut items = Vec::new();
     for (at, value) in given.iter().flatten().enumerate() {
-        match Fields::within(value).and_then(&read) {
+        match RequestFields::from_nested(value).and_then(&read) {
             Ok(item) => items.push(item),
-            Err(problem) => fields.adopt(&format!("{field}[{at}]"), problem),
+            Err(problem) => fields.add_nested_errors(&format!("{field}[{at}]"), problem),
         }
     }
     items
 }
 
-fn member(mut fields: Fields<Value>) -> Result<Member, Problem> {
-    let agent = fields.required("agent", NAME, text(name));
+fn parse_member(mut fields: RequestFields<Value>) -> Result<Member, Problem> {
+    let agent = fields.required("agent", NAME, json_text(parse_name));
     let described = format!("text of at most {MAX_DESCRIPTION} bytes");
     let up_to = |text: &str| (text.len() <= MAX_DESCRIPTION).then(|| text.to_owned());
-    let description = fields.optional("description", described, text(up_to)).unwrap_or_default();
-    let tools = fields.optional("tools", TOOLS, tools).unwrap_or_default();
+    let description = fields.optional("description", described, json_text(up_to)).unwrap_or_default();
+    let tools = fields.optional("tools", TOOLS, parse_tools).unwrap_or_default();
     fields.complete(|| Some(Member { agent: agent?.to_string(), description, tools }))
 }
 
-fn perception(mut fields: Fields<Value>) -> Result<Perception, Problem> {
+fn parse_perception(mut fields: RequestFields<Value>) -> Result<Perception, Problem> {
     let expected = format!("the name of a tool, of 1 to {MAX_TOOL_NAME} bytes");
-    let tool = fields.required("tool", expected, text(at_most(MAX_TOOL_NAME)));
+    let tool = fields.required("tool", expected, json_text(bounded_text(MAX_TOOL_NAME)));
     let expected = format!("a JSON object of at most {MAX_ARGUMENTS} bytes");
     let arguments = fields.optional("arguments", expected, |value: &Value| {
         let text = value.to_string();
@@ -95,36 +95,41 @@ fn perception(mut fields: Fields<Value>) -> Result<Perception, Problem> {
     fields.complete(|| Some(Perception { tool: tool?, arguments: arguments.unwrap_or_default() }))
 }
 
-impl Defining<'_> {
+impl DefinitionWriter<'_> {
     /// The profile with what its members say of themselves, where it says nothing; refused where it is composed of what
     /// is not there or the caller may not act on, or looks at what does more than read.
-    pub async fn composed(&self, mut profile: AgentProfile) -> Result<AgentProfile, Problem> {
+    pub async fn resolve_composition(&self, mut profile: AgentProfile) -> Result<AgentProfile, Problem> {
         let mut errors = Vec::new();
         for (at, member) in profile.members.iter_mut().enumerate() {
             let Ok(agent) = Name::parse(&member.agent) else { continue };
-            self.caller.act_on_agent(Some(agent.as_str()))?;
-            match self.in_force(&agent).await? {
-                Some(defined) => errors.extend(fill(at, member, &defined)),
-                None => errors.push(wrong(&format!("members[{at}].agent"), "an agent that is defined", &member.agent)),
+            self.caller.require_agent(Some(agent.as_str()))?;
+            match self.current_profile(&agent).await? {
+                Some(defined) => errors.extend(fill_member(at, member, &defined)),
+                None => {
+                    errors.push(field_error(&format!("members[{at}].agent"), "an agent that is defined", &member.agent))
+                }
             }
         }
         if !profile.environment.is_empty() {
-            let catalogue = self.catalogue().await?;
-            errors.extend(profile.environment.iter().enumerate().filter_map(|(at, it)| unreadable(at, it, &catalogue)));
+            let catalogue = self.load_catalogue().await?;
+            errors.extend(
+                profile.environment.iter().enumerate().filter_map(|(at, it)| check_perception(at, it, &catalogue)),
+            );
         }
-        if errors.is_empty() { Ok(profile) } else { Err(Problem::invalid(errors)) }
+        if errors.is_empty() { Ok(profile) } else { Err(Problem::invalid_fields(errors)) }
     }
 
-    async fn catalogue(&self) -> Result<Vec<ToolSpec>, Problem> {
-        let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of(&owner)).unwrap_or_default();
-        let last = self.gateway.bus.last(&subject).await?;
+    async fn load_catalogue(&self) -> Result<Vec<ToolSpec>, Problem> {
+        let subject =
+            Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of_owner(&owner)).unwrap_or_default();
+        let last = self.gateway.bus.last_message(&subject).await?;
         let body = last.and_then(|last| Some(last.read(self.gateway.bus.limits.max_body_bytes).ok()?.body));
         Ok(body.and_then(|body| ToolCatalogue::try_from(body).ok()).map(|it| it.tools).unwrap_or_default())
     }
 }
 
 /// Fills a member's empty description and tools from its own profile.
-fn fill(at: usize, member: &mut Member, defined: &AgentProfile) -> Option<FieldError> {
+fn fill_member(at: usize, member: &mut Member, defined: &AgentProfile) -> Option<FieldError> {
     if member.description.is_empty() {
         member.description.clone_from(&defined.description);
     }
@@ -137,17 +142,17 @@ fn fill(at: usize, member: &mut Member, defined: &AgentProfile) -> Option<FieldE
         }
     }
     let most = format!("at most {MAX_TOOLS} tools; name those that are wanted");
-    (member.tools.len() > MAX_TOOLS).then(|| wrong(&format!("members[{at}].tools"), &most, &member.agent))
+    (member.tools.len() > MAX_TOOLS).then(|| field_error(&format!("members[{at}].tools"), &most, &member.agent))
 }
 
-fn unreadable(at: usize, perception: &Perception, catalogue: &[ToolSpec]) -> Option<FieldError> {
+fn check_perception(at: usize, perception: &Perception, catalogue: &[ToolSpec]) -> Option<FieldError> {
     let known = catalogue.iter().find(|tool| tool.name == perception.tool);
     let expected = match known {
         None => "a tool of the catalogue",
         Some(tool) if only_reads(tool) => return None,
         Some(_) => "a tool that only reads: idempotent, seen by nobody else, and without consent",
     };
-    Some(wrong(&format!("environment[{at}].tool"), expected, &perception.tool))
+    Some(field_error(&format!("environment[{at}].tool"), expected, &perception.tool))
 }
 
 fn only_reads(tool: &ToolSpec) -> bool {
@@ -157,7 +162,7 @@ fn only_reads(tool: &ToolSpec) -> bool {
     tool.idempotent && !tool.acts_outside && !asks && !is_about_actions && !ACTING.contains(&name)
 }
 
-fn wrong(field: &str, expected: &str, found: &str) -> FieldError {
+fn field_error(field: &str, expected: &str, found: &str) -> FieldError {
     FieldError { field: field.to_owned(), expected: expected.to_owned(), found: Some(found.to_owned()) }
 }
 
@@ -167,10 +172,10 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &Value) -> Result<Composition, Vec<String>> {
-        let mut fields = Fields::from_json(body.to_string().as_bytes()).unwrap();
+    fn read(body: &Value) -> Result<ProfileComposition, Vec<String>> {
+        let mut fields = RequestFields::from_json(body.to_string().as_bytes()).unwrap();
         let agent = Name::parse("a").unwrap();
-        let read = Composition::read(&mut fields, Some(&agent));
+        let read = ProfileComposition::from_fields(&mut fields, Some(&agent));
         fields.complete(|| Some(read)).map_err(|problem| problem.errors.into_iter().map(|it| it.field).collect())
     }
 
@@ -209,7 +214,7 @@ mod tests {
             members,
             ..Default::default()
         };
-        let filled = |mut member: Member, defined: &AgentProfile| (fill(0, &mut member, defined), member).1;
+        let filled = |mut member: Member, defined: &AgentProfile| (fill_member(0, &mut member, defined), member).1;
         let searching = filled(Member::default(), &of(&["web.*"], Vec::new()));
         assert_eq!((searching.description.as_str(), searching.tools), ("searches", vec!["web.*".to_owned()]));
         assert_eq!(filled(Member::default(), &of(&[], Vec::new())).tools, ["*"]);
@@ -233,9 +238,9 @@ mod tests {
         }
         let looks_at = |tool: &str| Perception { tool: tool.into(), ..Default::default() };
         let catalogue = [tool("tools.now"), tool("document.create")];
-        assert_eq!(unreadable(0, &looks_at("tools.now"), &catalogue), None);
+        assert_eq!(check_perception(0, &looks_at("tools.now"), &catalogue), None);
         for (at, unknown) in ["no.such", "document.create"].into_iter().enumerate() {
-            let error = unreadable(at, &looks_at(unknown), &catalogue).unwrap();
+            let error = check_perception(at, &looks_at(unknown), &catalogue).unwrap();
             assert_eq!((error.field, error.found), (format!("environment[{at}].tool"), Some(unknown.to_owned())));
         }
     }

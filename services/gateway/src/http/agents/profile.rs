@@ -1,17 +1,17 @@
 //! Reading profiles: of agents as they are defined, and of those that a team is made of.
 
 use jiff::tz::TimeZone;
-use kairo_core::{commands::is_value, ids::Name, tool_groups};
+use kairo_core::{commands::is_command_name, ids::Name, tool_groups};
 use kairo_proto::{
     v1::{AgentProfile, Caps, ProfileCommand},
     words::{Conduct, OutsideContent},
 };
 use serde_json::Value;
 
-use super::{caps, composition::Composition, sessions::Sessions, submodules::Voices};
+use super::{caps, composition::ProfileComposition, sessions::SessionSettings, submodules::SubmoduleSettings};
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, NAME, at_most, count, name, one_of, text},
+    fields::{NAME, RequestFields, bounded_text, json_count, json_text, one_of, parse_name},
     problem::Problem,
 };
 
@@ -38,16 +38,17 @@ const MAX_HELP: usize = 256;
 pub const MAX_MISSION: usize = 8_000;
 
 /// An agent as it is defined by itself: in no team.
-pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
-    let mut fields = Fields::from_json(body)?;
-    let agent = fields.required("agent", NAME, text(name));
-    let traits = Traits::read(&mut fields, limits);
-    let conduct = fields.optional("conduct", Conduct::WORDS.join(" or "), text(one_of(Conduct::WORDS)));
-    let sessions = Sessions::read(&mut fields);
-    let mission = fields.optional("mission", format!("text of at most {MAX_MISSION} bytes"), text(mission_or_none));
+pub fn parse_agent(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
+    let mut fields = RequestFields::from_json(body)?;
+    let agent = fields.required("agent", NAME, json_text(parse_name));
+    let traits = ProfileTraits::from_fields(&mut fields, limits);
+    let conduct = fields.optional("conduct", Conduct::WORDS.join(" or "), json_text(one_of(Conduct::WORDS)));
+    let sessions = SessionSettings::from_fields(&mut fields);
+    let mission =
+        fields.optional("mission", format!("text of at most {MAX_MISSION} bytes"), json_text(mission_or_none));
     let next_run_after = next_run_after(&mut fields);
-    let owner = fields.optional("owner", NAME, text(name));
-    let composition = Composition::read(&mut fields, agent.as_ref());
+    let owner = fields.optional("owner", NAME, json_text(parse_name));
+    let composition = ProfileComposition::from_fields(&mut fields, agent.as_ref());
     let mission = mission.unwrap_or_default();
     if !mission.is_empty() && conduct != Some(Conduct::Background.known_word()) {
         fields.reject("conduct", "background, as the agent has a mission");
@@ -67,14 +68,14 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
             mission,
             next_run_after,
             owner: owner.map(|owner| owner.to_string()).unwrap_or_default(),
-            ..traits.profile(&agent)?
+            ..traits.into_profile(&agent)?
         };
-        Some((agent, composition.of(sessions.of(profile))))
+        Some((agent, composition.apply_to(sessions.apply_to(profile))))
     })
 }
 
 /// The fields of a profile that every agent has, in a team or not.
-pub struct Traits {
+pub struct ProfileTraits {
     description: Option<String>,
     prompt: Option<String>,
     tools: Option<Vec<String>>,
@@ -93,12 +94,12 @@ pub struct Traits {
     summary_after: Option<u32>,
     request_deadline: Option<u32>,
     message_model_calls: Option<u32>,
-    voices: Voices,
+    voices: SubmoduleSettings,
     caps: Option<Caps>,
 }
 
-impl Traits {
-    pub fn read(fields: &mut Fields<Value>, limits: &GatewayConfig) -> Self {
+impl ProfileTraits {
+    pub fn from_fields(fields: &mut RequestFields<Value>, limits: &GatewayConfig) -> Self {
         let describe = format!("text of at most {MAX_DESCRIPTION} bytes");
         let longest = limits.max_prompt_bytes;
         let steps = format!("0 to {MAX_STEPS} (0: the default)");
@@ -109,26 +110,30 @@ impl Traits {
         let deadline = format!("0 to {MAX_DEADLINE} seconds (0: the default)");
         let calls = format!("0 to {MAX_MESSAGE_CALLS} (0: the default)");
         Self {
-            description: fields.optional("description", describe, text(|it| up_to(MAX_DESCRIPTION, it))),
-            prompt: fields.required("prompt", format!("text of 1 to {longest} bytes"), text(at_most(longest))),
-            tools: fields.optional("tools", TOOLS, tools),
-            max_steps: fields.optional("max_steps", steps, count(0..=MAX_STEPS)),
-            history_limit: fields.optional("history_limit", history, count(0..=MAX_HISTORY)),
-            interjection: fields.optional("interjection", "order, join or restart", text(one_of(&INTERJECTIONS))),
-            planning: fields.optional("planning", PLANNING.join(" or "), text(one_of(&PLANNING))),
-            threads: fields.optional("threads", THREADS.join(" or "), text(one_of(&THREADS))),
-            time_zone: fields.optional("time_zone", TIME_ZONE, text(time_zone)),
-            day_ends_at: fields.optional("day_ends_at", TIME_OF_DAY, text(time_of_day)),
-            outside_content: fields.optional("outside_content", trust, text(one_of(OutsideContent::WORDS))),
+            description: fields.optional("description", describe, json_text(|it| up_to(MAX_DESCRIPTION, it))),
+            prompt: fields.required(
+                "prompt",
+                format!("text of 1 to {longest} bytes"),
+                json_text(bounded_text(longest)),
+            ),
+            tools: fields.optional("tools", TOOLS, parse_tools),
+            max_steps: fields.optional("max_steps", steps, json_count(0..=MAX_STEPS)),
+            history_limit: fields.optional("history_limit", history, json_count(0..=MAX_HISTORY)),
+            interjection: fields.optional("interjection", "order, join or restart", json_text(one_of(&INTERJECTIONS))),
+            planning: fields.optional("planning", PLANNING.join(" or "), json_text(one_of(&PLANNING))),
+            threads: fields.optional("threads", THREADS.join(" or "), json_text(one_of(&THREADS))),
+            time_zone: fields.optional("time_zone", TIME_ZONE, json_text(time_zone)),
+            day_ends_at: fields.optional("day_ends_at", TIME_OF_DAY, json_text(time_of_day)),
+            outside_content: fields.optional("outside_content", trust, json_text(one_of(OutsideContent::WORDS))),
             guesses_goal: fields.optional("guesses_goal", "true or false", Value::as_bool),
-            max_reflections: fields.optional("max_reflections", reviews, count(0..=MAX_REFLECTIONS)),
-            commands: fields.optional("commands", COMMANDS, commands),
+            max_reflections: fields.optional("max_reflections", reviews, json_count(0..=MAX_REFLECTIONS)),
+            commands: fields.optional("commands", COMMANDS, parse_commands),
             inner_state: fields.optional("inner_state", "true or false", Value::as_bool),
-            summary_after: fields.optional("summary_after", summaries, count(0..=MAX_ANSWERS)),
-            request_deadline: fields.optional("request_deadline", deadline, count(0..=MAX_DEADLINE)),
-            message_model_calls: fields.optional("message_model_calls", calls, count(0..=MAX_MESSAGE_CALLS)),
-            voices: Voices::read(fields),
-            caps: caps::read(fields),
+            summary_after: fields.optional("summary_after", summaries, json_count(0..=MAX_ANSWERS)),
+            request_deadline: fields.optional("request_deadline", deadline, json_count(0..=MAX_DEADLINE)),
+            message_model_calls: fields.optional("message_model_calls", calls, json_count(0..=MAX_MESSAGE_CALLS)),
+            voices: SubmoduleSettings::from_fields(fields),
+            caps: caps::parse(fields),
         }
     }
 
@@ -138,8 +143,8 @@ impl Traits {
     }
 
     /// The profile of this agent; none without a prompt.
-    pub fn profile(self, agent: &Name) -> Option<AgentProfile> {
-        Some(self.voices.of(AgentProfile {
+    pub fn into_profile(self, agent: &Name) -> Option<AgentProfile> {
+        Some(self.voices.apply_to(AgentProfile {
             agent: agent.to_string(),
             description: self.description.unwrap_or_default(),
             prompt: self.prompt?,
@@ -166,9 +171,9 @@ impl Traits {
 }
 
 /// The field `next_run_after`; 0 where it is not given.
-pub fn next_run_after(fields: &mut Fields<Value>) -> u32 {
+pub fn next_run_after(fields: &mut RequestFields<Value>) -> u32 {
     let after = format!("0 to {MAX_NEXT_RUN} seconds (0: the default)");
-    fields.optional("next_run_after", after, count(0..=MAX_NEXT_RUN)).unwrap_or_default()
+    fields.optional("next_run_after", after, json_count(0..=MAX_NEXT_RUN)).unwrap_or_default()
 }
 
 fn mission_or_none(text: &str) -> Option<String> {
@@ -207,7 +212,7 @@ fn up_to(max: usize, text: &str) -> Option<String> {
 pub const TOOLS: &str = "a list of at most 256 names of tools, of prefixes followed by *, or of groups such as group:mail, with ! \
     before those that are taken out";
 
-pub fn tools(value: &Value) -> Option<Vec<String>> {
+pub fn parse_tools(value: &Value) -> Option<Vec<String>> {
     let tools = value.as_array().filter(|tools| tools.len() <= MAX_TOOLS)?;
     let is_listed = |tool: &&str| is_tool_pattern(tool.strip_prefix('!').unwrap_or(tool));
     tools.iter().map(|tool| tool.as_str().filter(is_listed).map(str::to_owned)).collect()
@@ -216,20 +221,20 @@ pub fn tools(value: &Value) -> Option<Vec<String>> {
 const COMMANDS: &str = "a list of at most 32 commands {value, label, help}, each with a value of its own: 1 to 32 of a-z, 0-9, _ \
     and -, a label of 1 to 64 bytes, and a help of at most 256 bytes, which may be left out";
 
-fn commands(value: &Value) -> Option<Vec<ProfileCommand>> {
+fn parse_commands(value: &Value) -> Option<Vec<ProfileCommand>> {
     let commands = value.as_array().filter(|commands| commands.len() <= MAX_COMMANDS)?;
-    let commands: Vec<ProfileCommand> = commands.iter().map(command).collect::<Option<_>>()?;
+    let commands: Vec<ProfileCommand> = commands.iter().map(parse_command).collect::<Option<_>>()?;
     let is_first = |(at, command): (usize, &ProfileCommand)| {
         commands.iter().position(|other| other.value == command.value) == Some(at)
     };
     commands.iter().enumerate().all(is_first).then_some(commands)
 }
 
-fn command(value: &Value) -> Option<ProfileCommand> {
+fn parse_command(value: &Value) -> Option<ProfileCommand> {
     let fields = value.as_object()?;
     let known = fields.keys().all(|field| matches!(field.as_str(), "value" | "label" | "help"));
     let line = |text: &str, max: usize| text.len() <= max && !text.contains(char::is_control);
-    let value = fields.get("value")?.as_str().filter(|value| is_value(value))?;
+    let value = fields.get("value")?.as_str().filter(|value| is_command_name(value))?;
     let label = fields.get("label")?.as_str().filter(|label| !label.trim().is_empty() && line(label, MAX_LABEL))?;
     let help = fields.get("help").map_or(Some(""), Value::as_str).filter(|help| line(help, MAX_HELP))?;
     known.then(|| ProfileCommand { value: value.to_owned(), label: label.to_owned(), help: help.to_owned() })
@@ -252,7 +257,8 @@ mod tests {
 
     #[test]
     fn a_profile_needs_a_name_and_a_prompt() {
-        let (agent, profile) = read(br#"{"agent": "a", "prompt": "be kind"}"#, &GatewayConfig::default()).unwrap();
+        let (agent, profile) =
+            parse_agent(br#"{"agent": "a", "prompt": "be kind"}"#, &GatewayConfig::default()).unwrap();
         let expected = AgentProfile { agent: "a".into(), prompt: "be kind".into(), ..Default::default() };
         assert_eq!((agent.as_str(), profile), ("a", expected));
     }
@@ -268,7 +274,7 @@ mod tests {
             "guesses_goal": "yes", "max_reflections": 9, "inner_state": 1, "summary_after": -1,
             "mission": 7,
             "next_run_after": 604801, "owner": "Ann", "mood": "good"}"#;
-        let problem = read(body, &GatewayConfig::default()).unwrap_err();
+        let problem = parse_agent(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         let expected =
             ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
@@ -289,7 +295,7 @@ mod tests {
     fn how_an_agent_plans_and_when_its_days_end() {
         let body = br#"{"agent": "a", "prompt": "be kind", "planning": "chain", "threads": "topics",
             "time_zone": "asia/tokyo", "day_ends_at": "23:30"}"#;
-        let (_, profile) = read(body, &GatewayConfig::default()).unwrap();
+        let (_, profile) = parse_agent(body, &GatewayConfig::default()).unwrap();
         assert_eq!((profile.planning.as_str(), profile.threads.as_str()), ("chain", "topics"));
         assert_eq!((profile.time_zone.as_str(), profile.day_ends_at.as_str()), ("Asia/Tokyo", "23:30"));
     }
@@ -298,7 +304,7 @@ mod tests {
     fn a_mission_takes_an_agent_in_the_background_and_an_owner() {
         let read = |more: &str| {
             let body = format!(r#"{{"agent": "a", "prompt": "be kind"{more}}}"#);
-            read(body.as_bytes(), &GatewayConfig::default()).map_err(|problem| problem.errors)
+            parse_agent(body.as_bytes(), &GatewayConfig::default()).map_err(|problem| problem.errors)
         };
         let whole = r#", "conduct": "background", "mission": "know", "owner": "ann", "next_run_after": 60"#;
         let profile = read(whole).unwrap().1;
@@ -349,7 +355,7 @@ mod tests {
 
     #[test]
     fn commands_have_names_of_their_own() {
-        let read = |text: &str| commands(&serde_json::from_str(text).unwrap());
+        let read = |text: &str| parse_commands(&serde_json::from_str(text).unwrap());
         let search = ProfileCommand { value: "search".into(), label: "Search".into(), help: String::new() };
         assert_eq!(read(r#"[{"value": "search", "label": "Search"}]"#), Some(vec![search]));
         assert!(read(r#"[{"value": "a", "label": "A", "help": "does"}, {"value": "b", "label": "A"}]"#).is_some());
@@ -376,7 +382,7 @@ mod tests {
         for bad in ["", "a*b", "**", "a b", "ä", "group:", "group:*", "group:a:b", "tools:x", &"x".repeat(65)] {
             assert!(!is_tool_pattern(bad), "{bad}");
         }
-        assert_eq!(tools(&serde_json::json!(["*", "!email.*"])).unwrap().len(), 2);
-        assert_eq!(tools(&serde_json::json!(["!"])), None);
+        assert_eq!(parse_tools(&serde_json::json!(["*", "!email.*"])).unwrap().len(), 2);
+        assert_eq!(parse_tools(&serde_json::json!(["!"])), None);
     }
 }

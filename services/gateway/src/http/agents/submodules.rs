@@ -15,12 +15,11 @@ use serde_json::Value;
 
 use crate::{
     auth::Caller,
-    fields::{Fields, at_most, count, flag, one_of, text},
+    fields::{RequestFields, bounded_text, json_bool, json_count, json_text, one_of},
     http::{
-        Gateway,
-        answer::Told,
-        query,
-        read_consistency::{Answer, Asked},
+        Gateway, query,
+        read_consistency::{PositionedResponse, ReadRequest},
+        sorted_json::SortedJson,
     },
     problem::Problem,
 };
@@ -39,22 +38,22 @@ const MAX_CUTOFF: u32 = 10_000;
 const MAX_WINDOW: u32 = 31_622_400;
 
 /// The fields `submodules`, `max_submodules`, `history_cutoff` and `history_window`.
-pub struct Voices {
+pub struct SubmoduleSettings {
     submodules: Vec<Submodule>,
     most: u32,
     cutoff: u32,
     window: u32,
 }
 
-impl Voices {
-    pub fn read(fields: &mut Fields<Value>) -> Self {
+impl SubmoduleSettings {
+    pub fn from_fields(fields: &mut RequestFields<Value>) -> Self {
         let most = format!("0 to {MAX_SUBMODULES} (0: the default, {DEFAULT_SUBMODULES})");
-        let submodules = submodules(fields);
-        let most = fields.optional("max_submodules", most, count(0..=MAX_SUBMODULES)).unwrap_or_default();
+        let submodules = parse_submodules(fields);
+        let most = fields.optional("max_submodules", most, json_count(0..=MAX_SUBMODULES)).unwrap_or_default();
         let cutoff = format!("0 to {MAX_CUTOFF} entries (0: all that are kept)");
-        let cutoff = fields.optional("history_cutoff", cutoff, count(0..=MAX_CUTOFF)).unwrap_or_default();
+        let cutoff = fields.optional("history_cutoff", cutoff, json_count(0..=MAX_CUTOFF)).unwrap_or_default();
         let window = format!("0 to {MAX_WINDOW} seconds (0: any age)");
-        let window = fields.optional("history_window", window, count(0..=MAX_WINDOW)).unwrap_or_default();
+        let window = fields.optional("history_window", window, json_count(0..=MAX_WINDOW)).unwrap_or_default();
         let bound = if most == 0 { DEFAULT_SUBMODULES } else { most };
         if submodules.len() > bound as usize {
             fields.reject("submodules", format!("at most {bound} submodules, as max_submodules says"));
@@ -63,14 +62,14 @@ impl Voices {
     }
 
     /// The profile with what they say.
-    pub fn of(self, profile: AgentProfile) -> AgentProfile {
+    pub fn apply_to(self, profile: AgentProfile) -> AgentProfile {
         let Self { submodules, most: max_submodules, cutoff: history_cutoff, window: history_window } = self;
         AgentProfile { submodules, max_submodules, history_cutoff, history_window, ..profile }
     }
 }
 
 /// The field `submodules`: what is wrong with one is told with its place.
-fn submodules(fields: &mut Fields<Value>) -> Vec<Submodule> {
+fn parse_submodules(fields: &mut RequestFields<Value>) -> Vec<Submodule> {
     let expected = format!("a list of at most {MAX_SUBMODULES} submodules, each with a name of its own");
     let listed = |value: &Value| {
         let listed = value.as_array().filter(|listed| listed.len() <= MAX_SUBMODULES as usize)?;
@@ -82,77 +81,81 @@ fn submodules(fields: &mut Fields<Value>) -> Vec<Submodule> {
     let listed = fields.optional("submodules", expected, listed).unwrap_or_default();
     let mut read = Vec::with_capacity(listed.len());
     for (at, value) in listed.iter().enumerate() {
-        match Fields::within(value).and_then(|fields| submodule(fields, true)) {
+        match RequestFields::from_nested(value).and_then(|fields| parse_submodule(fields, true)) {
             Ok(submodule) => read.push(submodule),
-            Err(problem) => fields.adopt(&format!("submodules[{at}]"), problem),
+            Err(problem) => fields.add_nested_errors(&format!("submodules[{at}]"), problem),
         }
     }
     read
 }
 
 /// One of them; `is_whole`: it is one to have, not merely one to name.
-pub fn submodule(mut fields: Fields<Value>, is_whole: bool) -> Result<Submodule, Problem> {
+pub fn parse_submodule(mut fields: RequestFields<Value>, is_whole: bool) -> Result<Submodule, Problem> {
     let named = format!("1 to {MAX_NAME} of a-z, 0-9, _ and -");
-    let name = fields.required("name", named, text(module_name));
+    let name = fields.required("name", named, json_text(parse_module_name));
     let prompts = format!("text of 1 to {MAX_PROMPT} bytes");
     let prompt = match is_whole {
-        true => fields.required("prompt", prompts, text(at_most(MAX_PROMPT))),
+        true => fields.required("prompt", prompts, json_text(bounded_text(MAX_PROMPT))),
         false => Some(String::new()),
     };
     if !is_whole {
         return fields.complete(|| Some(Submodule { name: name?, ..Submodule::default() }));
     }
-    let tier = fields.optional("tier", ModelTier::WORDS.join(" or "), text(one_of(ModelTier::WORDS)));
+    let tier = fields.optional("tier", ModelTier::WORDS.join(" or "), json_text(one_of(ModelTier::WORDS)));
     let heard = format!("a list of some of {}", HeardKind::WORDS.join(", "));
-    let hears = fields.optional("hears", heard, kinds).unwrap_or_default();
+    let hears = fields.optional("hears", heard, parse_heard_kinds).unwrap_or_default();
     let (least, most) = DEADLINES.into_inner();
     let within = format!("{least} to {most} milliseconds, or 0 for {DEFAULT_DEADLINE}");
-    let deadline = |value: &Value| count(0..=most)(value).filter(|given| *given == 0 || *given >= least);
+    let deadline = |value: &Value| json_count(0..=most)(value).filter(|given| *given == 0 || *given >= least);
     let deadline_ms = fields.optional("deadline_ms", within, deadline).unwrap_or_default();
-    let wants_decisions = fields.optional("wants_decisions", "true or false", flag).unwrap_or(true);
+    let wants_decisions = fields.optional("wants_decisions", "true or false", json_bool).unwrap_or(true);
     fields.complete(|| {
         let tier = tier.unwrap_or_default().to_owned();
         Some(Submodule { name: name?, prompt: prompt?, tier, hears, deadline_ms, wants_decisions })
     })
 }
 
-fn module_name(name: &str) -> Option<String> {
+fn parse_module_name(name: &str) -> Option<String> {
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     (!name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_part)).then(|| name.to_owned())
 }
 
-fn kinds(value: &Value) -> Option<Vec<String>> {
+fn parse_heard_kinds(value: &Value) -> Option<Vec<String>> {
     let listed = value.as_array().filter(|listed| listed.len() <= HeardKind::WORDS.len())?;
     listed.iter().map(|kind| kind.as_str().filter(|it| HeardKind::known(it).is_some()).map(str::to_owned)).collect()
 }
 
 /// `GET /v1/agents/{agent}/submodules`: which an agent has.
-pub async fn list(
+pub async fn list_submodules(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
-    asked: Asked,
-) -> Result<Answer<Told<ListSubmodulesResponse>>, Problem> {
-    let name = query::agent(path)?;
-    asked.nothing_else()?;
+    asked: ReadRequest,
+) -> Result<PositionedResponse<SortedJson<ListSubmodulesResponse>>, Problem> {
+    let name = query::path_agent(path)?;
+    asked.reject_other_fields()?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let known = async { Ok((snapshot.agent(name.as_str()).await?, snapshot.submodule_changes(name.as_str()).await?)) };
-    let (agent, changes) = query::answered(&gateway, known).await?;
+    let known =
+        async { Ok((snapshot.find_agent(name.as_str()).await?, snapshot.submodule_changes(name.as_str()).await?)) };
+    let (agent, changes) = query::await_answer(&gateway, known).await?;
     let unknown = || {
         let detail = format!("no agent {name} is known; GET /v1/agents lists those there are");
-        Problem::not_found(detail).at(snapshot.position())
+        Problem::not_found(detail).with_position(snapshot.position())
     };
     let agent = agent.ok_or_else(unknown)?;
     let profile = agent.profile.unwrap_or_default();
-    let (most, mut submodules) = had(&profile, agent.sequence, changes);
+    let (most, mut submodules) = current_submodules(&profile, agent.sequence, changes);
     if caller.user().is_some() {
         submodules.iter_mut().for_each(|submodule| submodule.prompt = None);
     }
-    Ok(Answer::of(&snapshot, Told(ListSubmodulesResponse { submodules, most, ..Default::default() })))
+    Ok(PositionedResponse::from_snapshot(
+        &snapshot,
+        SortedJson(ListSubmodulesResponse { submodules, most, ..Default::default() }),
+    ))
 }
 
 /// Returns the most submodules that an agent may have, and those that it has, as the mind applies the changes.
-fn had(profile: &AgentProfile, defined: u64, changes: Vec<SubmoduleChange>) -> (u32, Vec<SubmoduleRow>) {
+fn current_submodules(profile: &AgentProfile, defined: u64, changes: Vec<SubmoduleChange>) -> (u32, Vec<SubmoduleRow>) {
     let mut added: BTreeMap<String, Submodule> = BTreeMap::new();
     let mut removed = Vec::new();
     for SubmoduleChange { sequence, change } in changes {
@@ -170,12 +173,12 @@ fn had(profile: &AgentProfile, defined: u64, changes: Vec<SubmoduleChange>) -> (
     let most = if profile.max_submodules == 0 { DEFAULT_SUBMODULES } else { profile.max_submodules };
     let of_profile =
         profile.submodules.iter().filter(|own| !removed.contains(&own.name) && !added.contains_key(&own.name));
-    let of_profile = of_profile.map(|own| row(own, false));
-    let all = of_profile.chain(added.values().map(|own| row(own, true))).take(most as usize).collect();
+    let of_profile = of_profile.map(|own| submodule_row(own, false));
+    let all = of_profile.chain(added.values().map(|own| submodule_row(own, true))).take(most as usize).collect();
     (most, all)
 }
 
-fn row(submodule: &Submodule, added: bool) -> SubmoduleRow {
+fn submodule_row(submodule: &Submodule, added: bool) -> SubmoduleRow {
     let Submodule { name, prompt, tier, hears, deadline_ms, wants_decisions } = submodule.clone();
     let tier = if tier.is_empty() { ModelTier::Fast.text() } else { tier };
     let deadline_ms = if deadline_ms == 0 { DEFAULT_DEADLINE } else { deadline_ms };
@@ -190,10 +193,10 @@ mod tests {
     use super::*;
 
     fn read(value: Value) -> Result<AgentProfile, Vec<String>> {
-        let mut fields = Fields::within(&value).unwrap();
-        let voices = Voices::read(&mut fields);
+        let mut fields = RequestFields::from_nested(&value).unwrap();
+        let voices = SubmoduleSettings::from_fields(&mut fields);
         fields
-            .complete(|| Some(voices.of(AgentProfile::default())))
+            .complete(|| Some(voices.apply_to(AgentProfile::default())))
             .map_err(|problem| problem.errors.into_iter().map(|error| error.field).collect())
     }
 
@@ -235,7 +238,7 @@ mod tests {
             change: SubmoduleChanged { name: name.into(), submodule },
         };
         let changes = vec![change(3, "one", None), change(4, "three", Some(module("three"))), change(9, "two", None)];
-        let (most, rows) = had(&profile, 5, changes);
+        let (most, rows) = current_submodules(&profile, 5, changes);
         let names: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.added)).collect();
         assert_eq!((most, names), (8, vec![("one", false), ("three", true)]));
         assert_eq!((rows[0].tier.as_str(), rows[0].deadline_ms), ("fast", 10_000));

@@ -7,17 +7,17 @@ use kairo_core::{event_json::EventJson, subjects::TABLE};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{MESSAGES, document, openapi};
+use super::{MESSAGES, build_document, openapi};
 use crate::{
     config::GatewayConfig,
     http::{
         commands::{COMMANDS, TARGETS},
-        ws::frames::{self, FROM_CLIENT, Sent},
+        ws::frames::{self, FROM_CLIENT, ServerFrame},
     },
 };
 
 fn parsed() -> Value {
-    serde_saphyr::from_str(&document(&GatewayConfig::default())).unwrap()
+    serde_saphyr::from_str(&build_document(&GatewayConfig::default())).unwrap()
 }
 
 /// The frames that the operation names, with their descriptions.
@@ -39,7 +39,7 @@ fn properties(frame: &Value) -> BTreeSet<String> {
 /// The fields that the gateway knows of a frame, as it tells a client that names one it does not know.
 fn known_fields(kind: &str) -> BTreeSet<String> {
     let frame = json!({ "type": kind, "no_such_field": 1 }).to_string();
-    let (_, received) = frames::read(frame.as_bytes(), &GatewayConfig::default());
+    let (_, received) = frames::parse(frame.as_bytes(), &GatewayConfig::default());
     let problem = received.unwrap_err();
     let unknown = problem.errors.iter().find(|error| error.field == "no_such_field").unwrap();
     unknown.expected.strip_prefix("one of the fields ").unwrap().split(", ").map(str::to_owned).collect()
@@ -47,7 +47,7 @@ fn known_fields(kind: &str) -> BTreeSet<String> {
 
 /// The fields without which the gateway does not take a frame.
 fn required_fields(kind: &str) -> BTreeSet<String> {
-    let (_, received) = frames::read(json!({ "type": kind }).to_string().as_bytes(), &GatewayConfig::default());
+    let (_, received) = frames::parse(json!({ "type": kind }).to_string().as_bytes(), &GatewayConfig::default());
     let errors = received.err().map(|problem| problem.errors).unwrap_or_default();
     errors.into_iter().map(|error| error.field).chain(["type".to_owned()]).collect()
 }
@@ -78,7 +78,7 @@ fn every_example_of_a_clients_frame_is_taken() {
         assert!(!examples.is_empty(), "{kind}");
         for example in examples {
             let text = example["payload"].to_string();
-            let (_, received) = frames::read(text.as_bytes(), &GatewayConfig::default());
+            let (_, received) = frames::parse(text.as_bytes(), &GatewayConfig::default());
             assert!(received.is_ok(), "{text}: {received:?}");
         }
     }
@@ -94,7 +94,7 @@ fn validator(kind: &str) -> Validator {
 }
 
 fn is_taken(frame: &Value) -> bool {
-    frames::read(frame.to_string().as_bytes(), &GatewayConfig::default()).1.is_ok()
+    frames::parse(frame.to_string().as_bytes(), &GatewayConfig::default()).1.is_ok()
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn every_frame_for_a_client_is_described_with_the_fields_that_are_written() {
 #[test]
 fn what_a_client_says_is_described_as_in_the_other_document() {
     let config = GatewayConfig { max_text_bytes: 4_001, max_parts: 41, ..GatewayConfig::default() };
-    let frames: Value = serde_saphyr::from_str(&document(&config)).unwrap();
-    let endpoints: Value = serde_json::from_str(&openapi::as_json(&openapi::document(&config))).unwrap();
+    let frames: Value = serde_saphyr::from_str(&build_document(&config)).unwrap();
+    let endpoints: Value = serde_json::from_str(&openapi::yaml_to_json(&openapi::build_document(&config))).unwrap();
     for (frame, message) in [
         ("message", "SendMessageRequest"),
         ("choice", "ChooseRequest"),
@@ -190,7 +190,7 @@ fn the_example_of_an_event_is_one() {
     let described = frames_of(&parsed(), "toClient");
     let example = &described["event"]["examples"][0]["payload"];
     let event: EventJson = serde_json::from_value(example["event"].clone()).unwrap();
-    let shown = Sent::shown("cook", crate::watch::Shown::Event(&event)).to_json();
+    let shown = ServerFrame::from_watched("cook", crate::watch::WatchItem::Event(&event)).to_json();
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), *example);
     assert!(validator("event").is_valid(example));
 }

@@ -9,19 +9,19 @@ use super::super::{Gateway, objects};
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, text},
+    fields::{RequestFields, json_text},
     problem::{FieldError, Problem},
 };
 
 /// A part, as a client gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct ClientPart {
     pub name: String,
-    pub content: Content,
+    pub content: PartContent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum PartContent {
     /// The object stored under this digest.
     Stored(String),
     Inline {
@@ -30,12 +30,12 @@ pub enum Content {
     },
 }
 
-impl Given {
+impl ClientPart {
     /// The digest of its bytes, and its name.
-    pub fn named(&self) -> (String, String) {
+    pub fn digest_and_name(&self) -> (String, String) {
         let digest = match &self.content {
-            Content::Stored(digest) => digest.clone(),
-            Content::Inline { bytes, .. } => media::digest(bytes),
+            PartContent::Stored(digest) => digest.clone(),
+            PartContent::Inline { bytes, .. } => media::digest(bytes),
         };
         (digest, self.name.clone())
     }
@@ -45,60 +45,68 @@ impl Given {
 const DIGEST: &str = "the SHA-256 of an object in 64 hexadecimal digits, as POST /v1/objects answers it";
 
 /// Reads the field `parts`; what is wrong with it stands in the fields.
-pub fn read(fields: &mut Fields<Value>, limits: &GatewayConfig) -> Vec<Given> {
+pub fn parse(fields: &mut RequestFields<Value>, limits: &GatewayConfig) -> Vec<ClientPart> {
     let most = limits.max_parts;
     let expected = format!("a list of up to {most} parts");
     let few = |value: &Value| value.as_array().filter(|list| list.len() <= most).cloned();
     let list = fields.optional("parts", expected, few).unwrap_or_default();
     let mut parts = Vec::new();
     for (at, value) in list.iter().enumerate() {
-        match one(value, limits) {
+        match parse_part(value, limits) {
             Ok(part) => parts.push(part),
-            Err(problem) => fields.adopt(&format!("parts[{at}]"), problem),
+            Err(problem) => fields.add_nested_errors(&format!("parts[{at}]"), problem),
         }
     }
     parts
 }
 
-fn one(value: &Value, limits: &GatewayConfig) -> Result<Given, Problem> {
-    let mut fields = Fields::within(value)?;
+fn parse_part(value: &Value, limits: &GatewayConfig) -> Result<ClientPart, Problem> {
+    let mut fields = RequestFields::from_nested(value)?;
     let named = |name: &str| media::is_name(name).then(|| name.to_owned());
     let expected = format!("a file name of up to {} bytes, on one line", media::NAME_BYTES);
-    let name = fields.optional("name", expected, text(named)).unwrap_or_default();
+    let name = fields.optional("name", expected, json_text(named)).unwrap_or_default();
     if !fields.has("data") && !fields.has("media_type") {
-        let digest = fields.required("digest", DIGEST, text(|text| media::is_digest(text).then(|| text.to_owned())));
+        let digest =
+            fields.required("digest", DIGEST, json_text(|text| media::is_digest(text).then(|| text.to_owned())));
         // Named, so that it is known to whoever gets both wrong.
         fields.optional::<()>("media_type", "nothing", |_| None);
         fields.optional::<()>("data", "nothing", |_| None);
-        return fields.complete(|| Some(Given { name, content: Content::Stored(digest?) }));
+        return fields.complete(|| Some(ClientPart { name, content: PartContent::Stored(digest?) }));
     }
     let expected = format!("one of {}", media::TYPES.join(", "));
-    let media_type = fields.required("media_type", expected, text(media::known));
+    let media_type = fields.required("media_type", expected, json_text(media::canonical_type));
     let longest = limits.max_part_bytes;
     let decoded = |text: &str| BASE64.decode(text.as_bytes()).ok().filter(|bytes| (1..=longest).contains(&bytes.len()));
-    let bytes = fields.required("data", format!("base64 of 1 to {longest} bytes"), text(decoded));
+    let bytes = fields.required("data", format!("base64 of 1 to {longest} bytes"), json_text(decoded));
     fields.optional::<()>("digest", "no digest beside data", |_| None);
-    let unlike =
-        media_type.zip(bytes.as_deref()).and_then(|(media_type, bytes)| objects::unlike(media_type, bytes, "data"));
+    let unlike = media_type
+        .zip(bytes.as_deref())
+        .and_then(|(media_type, bytes)| objects::media_type_mismatch(media_type, bytes, "data"));
     if let Some(error) = unlike {
-        return Err(Problem::invalid(vec![error]));
+        return Err(Problem::invalid_fields(vec![error]));
     }
-    fields.complete(|| Some(Given { name, content: Content::Inline { media_type: media_type?, bytes: bytes? } }))
+    fields
+        .complete(|| Some(ClientPart { name, content: PartContent::Inline { media_type: media_type?, bytes: bytes? } }))
 }
 
 /// The parts as events name them: what was brought along is stored first, what was named must be there.
-pub async fn stored(gateway: &Gateway, caller: &Caller, user: &str, given: Vec<Given>) -> Result<Vec<Part>, Problem> {
+pub async fn store_parts(
+    gateway: &Gateway,
+    caller: &Caller,
+    user: &str,
+    given: Vec<ClientPart>,
+) -> Result<Vec<Part>, Problem> {
     let mut parts = Vec::with_capacity(given.len());
-    for (at, Given { name, content }) in given.into_iter().enumerate() {
+    for (at, ClientPart { name, content }) in given.into_iter().enumerate() {
         let part = match content {
-            Content::Inline { media_type, bytes } => {
+            PartContent::Inline { media_type, bytes } => {
                 let field = format!("parts[{at}].data");
-                objects::store(gateway, caller, Some(user), media_type, &bytes, &field).await?
+                objects::store_checked(gateway, caller, Some(user), media_type, &bytes, &field).await?
             }
-            Content::Stored(digest) => {
-                let found = gateway.keep_object(&digest).await?;
-                let known = found.filter(|part| media::known(&part.media_type).is_some());
-                known.ok_or_else(|| Problem::invalid(vec![unknown(at, digest)]))?
+            PartContent::Stored(digest) => {
+                let found = gateway.refresh_object(&digest).await?;
+                let known = found.filter(|part| media::canonical_type(&part.media_type).is_some());
+                known.ok_or_else(|| Problem::invalid_fields(vec![unknown_digest(at, digest)]))?
             }
         };
         parts.push(Part { name, ..part });
@@ -106,7 +114,7 @@ pub async fn stored(gateway: &Gateway, caller: &Caller, user: &str, given: Vec<G
     Ok(parts)
 }
 
-fn unknown(at: usize, digest: String) -> FieldError {
+fn unknown_digest(at: usize, digest: String) -> FieldError {
     FieldError { field: format!("parts[{at}].digest"), expected: DIGEST.to_owned(), found: Some(digest) }
 }
 
@@ -116,10 +124,10 @@ mod tests {
 
     use super::*;
 
-    fn read_all(parts: &Value) -> Result<Vec<Given>, Vec<String>> {
+    fn read_all(parts: &Value) -> Result<Vec<ClientPart>, Vec<String>> {
         let body = json!({ "parts": parts }).to_string();
-        let mut fields = Fields::from_json(body.as_bytes()).unwrap();
-        let parts = read(&mut fields, &GatewayConfig { max_part_bytes: 9, ..Default::default() });
+        let mut fields = RequestFields::from_json(body.as_bytes()).unwrap();
+        let parts = parse(&mut fields, &GatewayConfig { max_part_bytes: 9, ..Default::default() });
         let wrong = |problem: Problem| problem.errors.into_iter().map(|error| error.field).collect();
         fields.complete(|| Some(parts)).map_err(wrong)
     }
@@ -132,10 +140,10 @@ mod tests {
             { "digest": digest, "name": "größe.png" },
             { "media_type": "IMAGE/gif", "data": data },
         ]));
-        let inline = Content::Inline { media_type: "image/gif", bytes: b"GIF89a".to_vec() };
+        let inline = PartContent::Inline { media_type: "image/gif", bytes: b"GIF89a".to_vec() };
         let expected = [
-            Given { name: "größe.png".to_owned(), content: Content::Stored(digest) },
-            Given { name: String::new(), content: inline },
+            ClientPart { name: "größe.png".to_owned(), content: PartContent::Stored(digest) },
+            ClientPart { name: String::new(), content: inline },
         ];
         assert_eq!(parts.unwrap(), expected);
     }

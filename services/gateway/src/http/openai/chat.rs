@@ -17,16 +17,16 @@ use kairo_core::{ids::Name, vocabulary::ANSWERS};
 use tokio::sync::mpsc;
 
 use super::{
-    super::{body, span::traceparent},
-    Error,
-    answer::Answer,
-    asking::Asking,
+    super::{body, request_span::traceparent},
+    ChatError,
+    completion::CompletionResponse,
     identity, models,
-    request::{self, Chat},
+    request::{self, CompletionRequest},
+    submission::ChatSubmission,
 };
 use crate::{
-    auth::{Caller, limits::Dealing},
-    fields::{CLIENT_ID, NAME, client_id},
+    auth::{Caller, limits::InFlightRequest},
+    fields::{CLIENT_ID, NAME, parse_client_id},
     problem::Problem,
     state::Gateway,
 };
@@ -48,75 +48,75 @@ const CONVERSATIONS: [HeaderName; 3] = [
 /// Longest name of a conversation that is taken, in bytes.
 const CONVERSATION_BYTES: usize = 256;
 
-pub async fn post(
+pub async fn create_completion(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, Error> {
+) -> Result<Response, ChatError> {
     let headers = request.headers().clone();
-    let dealing = request.extensions().get::<Dealing>().cloned();
-    let body = body::within(request, gateway.config.openai_max_body_bytes, "gateway.openai_max_body_bytes").await?;
-    let chat = request::read(&body, &gateway.config)?;
-    let user = user(&headers, &chat, &caller)?;
+    let dealing = request.extensions().get::<InFlightRequest>().cloned();
+    let body = body::read_json(request, gateway.config.openai_max_body_bytes, "gateway.openai_max_body_bytes").await?;
+    let chat = request::parse(&body, &gateway.config)?;
+    let user = resolve_user(&headers, &chat, &caller)?;
     // Whom a client names besides is not told apart from whom the key is for: it is refused, and not put in another's place.
-    caller.act_as_user(Some(user.as_str()))?;
+    caller.require_user(Some(user.as_str()))?;
     // Before it is said whether there is such an agent.
-    caller.act_on_agent(Some(&chat.model))?;
-    let (name, agent) = models::find(&gateway, &chat.model).await?;
+    caller.require_agent(Some(&chat.model))?;
+    let (name, agent) = models::find_model(&gateway, &chat.model).await?;
     if let Some(dealing) = dealing {
-        dealing.count(Some(user.as_str()))?;
+        dealing.attribute_to(Some(user.as_str()))?;
     }
     let permit = gateway.stream_permit(&caller, Some(user.as_str()))?;
-    let may_bring = gateway.conversations.may_bring(&gateway.bus).await.map_err(Problem::from)?;
+    let may_bring = gateway.conversations.allows_chat_requests(&gateway.bus).await.map_err(Problem::from)?;
     if !may_bring {
-        refuse_newer(&chat)?;
+        reject_newer_features(&chat)?;
     }
 
-    let asking = Asking {
+    let asking = ChatSubmission {
         gateway: &gateway,
         caller: &caller,
         user,
         agent: name.clone(),
         traceparent: traceparent(&headers),
-        thread: thread(&headers, &chat)?,
-        conversation: conversation(&headers, &chat),
-        key: key(&headers)?,
-        is_again: headers.get(RETRIES).is_some_and(|count| count.as_bytes() != b"0"),
+        thread: named_thread(&headers, &chat)?,
+        conversation: named_conversation(&headers, &chat),
+        key: idempotency_key(&headers)?,
+        is_retry: headers.get(RETRIES).is_some_and(|count| count.as_bytes() != b"0"),
         is_aside: may_bring && (chat.is_aside || headers.get(ASIDE).is_some_and(|value| value.as_bytes() == b"true")),
-        streams: chat.stream && !agent.plans && !chat.tools.is_checked(),
+        streams: chat.stream && !agent.plans && !chat.tools.requires_checked_answer(),
         principal: caller.principal().to_string(),
         may_bring,
         chat: &chat,
     };
     // A turn that fails soon is told by its status, also to who asked for a stream.
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
-    let mut waiting = asking.begin(heartbeat).await?;
-    let answer = Answer { event_id: waiting.event_id, created: Timestamp::now().as_second(), model: name };
+    let mut waiting = asking.submit_and_wait(heartbeat).await?;
+    let answer = CompletionResponse { event_id: waiting.event_id, created: Timestamp::now().as_second(), model: name };
     let thread = waiting.thread.clone();
 
     let is_over = waiting.turn.outcome().is_some();
     let mut response = if chat.stream {
         if is_over {
-            waiting.whole(&gateway, &caller).await?;
+            waiting.wait_for_reply(&gateway, &caller).await?;
         }
         let (client, chunks) = mpsc::channel(gateway.config.stream_buffer);
         let (gateway, include_usage) = (gateway.clone(), chat.include_usage);
         tokio::spawn(async move {
             tokio::select! {
                 () = client.closed() => {}
-                () = permit.revoked() => {}
-                () = waiting.stream(&gateway, &caller, &answer, include_usage, &client) => {}
+                () = permit.wait_until_revoked() => {}
+                () = waiting.stream_reply(&gateway, &caller, &answer, include_usage, &client) => {}
             }
             drop(permit);
         });
-        Sse::new(shown(chunks)).keep_alive(KeepAlive::new().interval(heartbeat)).into_response()
+        Sse::new(sse_events(chunks)).keep_alive(KeepAlive::new().interval(heartbeat)).into_response()
     } else {
         let reply = tokio::select! {
             biased;
-            reply = waiting.whole(&gateway, &caller) => reply?,
-            () = permit.revoked() => return Err(Problem::too_many_at_once(CROWDED).into()),
+            reply = waiting.wait_for_reply(&gateway, &caller) => reply?,
+            () = permit.wait_until_revoked() => return Err(Problem::too_many_at_once(CROWDED).into()),
         };
-        Json(answer.whole(&reply, waiting.turn.tokens())).into_response()
+        Json(answer.completion(&reply, waiting.turn.tokens())).into_response()
     };
     if let Ok(thread) = HeaderValue::from_str(&thread) {
         response.headers_mut().insert(THREAD, thread);
@@ -124,12 +124,12 @@ pub async fn post(
     Ok(response)
 }
 
-fn shown(mut chunks: mpsc::Receiver<String>) -> impl Stream<Item = Result<Event, Infallible>> {
+fn sse_events(mut chunks: mpsc::Receiver<String>) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::poll_fn(move |context| chunks.poll_recv(context)).map(|chunk| Ok(Event::default().data(chunk)))
 }
 
 /// Refuses what cannot stand in the log yet.
-fn refuse_newer(chat: &Chat) -> Result<(), Error> {
+fn reject_newer_features(chat: &CompletionRequest) -> Result<(), ChatError> {
     let given = [
         ("tools", !chat.tools.tools.is_empty() || !chat.input.results.is_empty()),
         ("response_format", !chat.tools.response_format.is_empty()),
@@ -138,30 +138,30 @@ fn refuse_newer(chat: &Chat) -> Result<(), Error> {
         None => Ok(()),
         Some((name, _)) => {
             let detail = format!("{name} of clients are taken from epoch {ANSWERS} on: see kairo fleet promote");
-            Err(Error::unsupported(name, detail))
+            Err(ChatError::unsupported_parameter(name, detail))
         }
     }
 }
 
 /// Returns the user: from the header, else the client's end user, else the key's user, else a default user.
-fn user(headers: &HeaderMap, chat: &Chat, caller: &Caller) -> Result<Name, Error> {
-    if let Some(named) = name_in(headers, &USER)? {
+fn resolve_user(headers: &HeaderMap, chat: &CompletionRequest, caller: &Caller) -> Result<Name, ChatError> {
+    if let Some(named) = parse_name_header(headers, &USER)? {
         return Ok(named);
     }
     let own = || match caller.user().and_then(|user| Name::parse(user).ok()) {
         Some(user) => user,
-        None if matches!(caller, Caller::Anyone(_)) => identity::default_user(),
+        None if matches!(caller, Caller::Loopback(_)) => identity::default_user(),
         None => identity::default_user_of(Some(&caller.principal().to_string())),
     };
-    Ok(chat.user.as_deref().map_or_else(own, identity::user))
+    Ok(chat.user.as_deref().map_or_else(own, identity::to_user_name))
 }
 
 /// The thread whose history Kairo keeps: the header, else what the request names.
-fn thread(headers: &HeaderMap, chat: &Chat) -> Result<Option<Name>, Error> {
-    Ok(name_in(headers, &THREAD)?.or(chat.thread.as_deref().map(identity::thread)))
+fn named_thread(headers: &HeaderMap, chat: &CompletionRequest) -> Result<Option<Name>, ChatError> {
+    Ok(parse_name_header(headers, &THREAD)?.or(chat.thread.as_deref().map(identity::to_thread_name)))
 }
 
-fn conversation(headers: &HeaderMap, chat: &Chat) -> Option<String> {
+fn named_conversation(headers: &HeaderMap, chat: &CompletionRequest) -> Option<String> {
     let in_header = CONVERSATIONS.iter().find_map(|name| headers.get(name)?.to_str().ok().map(str::to_owned));
     let named = in_header.or(chat.conversation.clone()).filter(|named| !named.is_empty());
     named.map(|mut named| {
@@ -170,16 +170,16 @@ fn conversation(headers: &HeaderMap, chat: &Chat) -> Option<String> {
     })
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Error> {
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ChatError> {
     let Some(key) = headers.get(&KEY) else { return Ok(None) };
-    let key = key.to_str().ok().and_then(client_id);
-    let wrong = || Error::invalid(Some(KEY.as_str()), format!("header {KEY}: expected {CLIENT_ID}"));
+    let key = key.to_str().ok().and_then(parse_client_id);
+    let wrong = || ChatError::invalid(Some(KEY.as_str()), format!("header {KEY}: expected {CLIENT_ID}"));
     key.map(Some).ok_or_else(wrong)
 }
 
-fn name_in(headers: &HeaderMap, header: &HeaderName) -> Result<Option<Name>, Error> {
+fn parse_name_header(headers: &HeaderMap, header: &HeaderName) -> Result<Option<Name>, ChatError> {
     let Some(value) = headers.get(header) else { return Ok(None) };
     let name = value.to_str().ok().and_then(|value| Name::parse(value).ok());
-    let wrong = || Error::invalid(Some(header.as_str()), format!("header {header}: expected {NAME}"));
+    let wrong = || ChatError::invalid(Some(header.as_str()), format!("header {header}: expected {NAME}"));
     name.map(Some).ok_or_else(wrong)
 }

@@ -10,7 +10,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::turn::Failed;
+use super::turn::TurnFailure;
 use crate::problem::Problem;
 
 /// Largest problem of the gateway that is told in this form, in bytes: far more than any has.
@@ -18,7 +18,7 @@ const MAX_PROBLEM_BYTES: usize = 1024 * 1024;
 
 /// `{"error": {"message", "type", "param", "code"}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct ChatError {
     pub status: StatusCode,
     kind: &'static str,
     /// The error and its remedy, for people.
@@ -39,7 +39,7 @@ const RETRY_AFTER: u64 = 5;
 /// The longest that a client is told to wait, in seconds.
 const LONGEST_RETRY_AFTER: u64 = 86_400;
 
-impl Error {
+impl ChatError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>, code: Option<&str>) -> Self {
         let code = code.map(str::to_owned);
         Self { status, kind, message: message.into(), param: None, code, retry_after: None, problem: None }
@@ -52,7 +52,7 @@ impl Error {
     }
 
     /// The request asks for what there is not.
-    pub fn unsupported(param: &str, message: impl Into<String>) -> Self {
+    pub fn unsupported_parameter(param: &str, message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::BAD_REQUEST, INVALID, message, Some("unsupported_parameter"));
         Self { param: Some(param.to_owned()), ..error }
     }
@@ -63,7 +63,7 @@ impl Error {
     }
 
     /// The key was sent before, with another request.
-    pub fn another_request(key: &str) -> Self {
+    pub fn reused_key(key: &str) -> Self {
         let message = format!(
             "header idempotency-key: another request was sent with {key:?} before; send what was sent then, or choose another key"
         );
@@ -80,7 +80,7 @@ impl Error {
     }
 
     /// A turn that ended without an answer.
-    pub fn failed(failed: &Failed) -> Self {
+    pub fn from_failure(failed: &TurnFailure) -> Self {
         let (status, kind, code, passes) = match failed.kind.as_str() {
             "model_rate_limited" => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "rate_limit_exceeded", true),
             kind @ ("model_overloaded" | "model_unavailable" | "model_timeout" | "too_many_turns"
@@ -128,7 +128,7 @@ impl Error {
     }
 
     /// Builds the error for a stream whose text is not the beginning of the committed answer.
-    pub fn began_anew() -> Self {
+    pub fn answer_restarted() -> Self {
         let message = "the agent began its answer anew, and what was sent so far is not its beginning; the same request \
                        again gets the answer";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, SERVER, message, Some("answer_began_anew"))
@@ -140,7 +140,7 @@ impl Error {
     }
 
     /// A problem, as it is told to other clients.
-    fn of(status: StatusCode, problem: &Value) -> Self {
+    fn from_problem_json(status: StatusCode, problem: &Value) -> Self {
         let text = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or_default();
         let errors = problem.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let of_field = |error: &Value| {
@@ -168,14 +168,14 @@ impl Error {
 const INVALID: &str = "invalid_request_error";
 const SERVER: &str = "server_error";
 
-impl From<Problem> for Error {
+impl From<Problem> for ChatError {
     fn from(problem: Problem) -> Self {
-        let error = Self::of(problem.status, &serde_json::to_value(&problem).unwrap_or_default());
+        let error = Self::from_problem_json(problem.status, &serde_json::to_value(&problem).unwrap_or_default());
         Self { problem: Some(Box::new(problem)), ..error }
     }
 }
 
-impl IntoResponse for Error {
+impl IntoResponse for ChatError {
     fn into_response(self) -> Response {
         match self.problem {
             // Is translated on its way out.
@@ -202,7 +202,7 @@ impl IntoResponse for Error {
 }
 
 /// Returns true for a path of chat clients.
-pub fn is_theirs(path: &str) -> bool {
+pub fn is_chat_path(path: &str) -> bool {
     path.starts_with("/v1/chat/") || path == "/v1/models" || path.starts_with("/v1/models/")
 }
 
@@ -224,16 +224,16 @@ const ELSEWHERE: [&str; 14] = [
     "engines",
 ];
 
-fn is_elsewhere(path: &str) -> bool {
+fn is_unserved_path(path: &str) -> bool {
     let mut parts = path.split('/');
     parts.next() == Some("") && parts.next() == Some("v1") && parts.next().is_some_and(|part| ELSEWHERE.contains(&part))
 }
 
 /// Tells chat clients in their form what any part of the gateway has to object to.
-pub async fn translate(request: Request, next: Next) -> Response {
+pub async fn translate_problems(request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let elsewhere = is_elsewhere(path).then(|| Error::unknown_path(path));
-    let theirs = is_theirs(path) || elsewhere.is_some();
+    let elsewhere = is_unserved_path(path).then(|| ChatError::unknown_path(path));
+    let theirs = is_chat_path(path) || elsewhere.is_some();
     let response = next.run(request).await;
     let is_problem = |headers: &HeaderMap| {
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/problem+json")
@@ -243,7 +243,7 @@ pub async fn translate(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let problem = to_bytes(body, MAX_PROBLEM_BYTES).await.unwrap_or_default();
-    let told = Error::of(parts.status, &serde_json::from_slice(&problem).unwrap_or_default());
+    let told = ChatError::from_problem_json(parts.status, &serde_json::from_slice(&problem).unwrap_or_default());
     let error = elsewhere.filter(|_| parts.status == StatusCode::NOT_FOUND).unwrap_or(told);
     parts.headers.remove(header::CONTENT_TYPE);
     parts.headers.remove(header::CONTENT_LENGTH);
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_problem_is_told_in_the_form_of_the_api() {
         let wrong = FieldError { field: "user".to_owned(), expected: "a name".to_owned(), found: None };
-        let body = Error::from(Problem::invalid(vec![wrong])).body();
+        let body = ChatError::from(Problem::invalid_fields(vec![wrong])).body();
         assert_eq!(
             body,
             json!({ "error": {
@@ -268,7 +268,7 @@ mod tests {
                 "code": "invalid",
             } })
         );
-        let away = Error::from(Problem::unavailable("nats does not answer"));
+        let away = ChatError::from(Problem::unavailable("nats does not answer"));
         assert_eq!((away.kind, away.code.as_deref()), ("server_error", Some("unavailable")));
         assert_eq!(away.into_response().headers()["retry-after"], "1");
     }
@@ -290,8 +290,8 @@ mod tests {
             ("too_many_turns", 0, 503, "too_many_turns", Some("5")),
             ("invalid_chain", 0, 500, "invalid_chain", None),
         ] {
-            let failed = Failed { kind: kind.to_owned(), text: "why".to_owned(), retry_after_ms };
-            let error = Error::failed(&failed);
+            let failed = TurnFailure { kind: kind.to_owned(), text: "why".to_owned(), retry_after_ms };
+            let error = ChatError::from_failure(&failed);
             assert_eq!((error.status.as_u16(), error.code.as_deref()), (status, Some(code)));
             assert_eq!(error.body()["error"]["message"], "why");
             let response = error.into_response();
@@ -311,8 +311,8 @@ mod tests {
             ("/v1/search", false),
             ("/v1", false),
         ] {
-            assert_eq!(is_elsewhere(path), expected, "{path}");
+            assert_eq!(is_unserved_path(path), expected, "{path}");
         }
-        assert!(Error::unknown_path("/v1/responses").message.contains("/v1/chat/completions"));
+        assert!(ChatError::unknown_path("/v1/responses").message.contains("/v1/chat/completions"));
     }
 }

@@ -15,7 +15,7 @@ const DIGEST: usize = 12;
 
 /// The user a client names. What is a name already stays as it is; of anything else, what can be kept is followed by a
 /// digest of it all, so that no two of them are one: `Ann@Example.com` becomes `ann-example-com-` and 12 digits.
-pub fn user(named: &str) -> Name {
+pub fn to_user_name(named: &str) -> Name {
     if let Ok(name) = Name::parse(named) {
         return name;
     }
@@ -30,7 +30,7 @@ pub fn user(named: &str) -> Name {
             break;
         }
     }
-    let digest = ids::named("openai-user", &[named]).simple().to_string();
+    let digest = ids::from_parts("openai-user", &[named]).simple().to_string();
     let digest = digest.get(..DIGEST).unwrap_or_default();
     let name = match kept.trim_end_matches('-') {
         "" => format!("user-{digest}"),
@@ -43,7 +43,7 @@ pub fn user(named: &str) -> Name {
 /// Returns the user if neither a client nor a key names one: one user for each key, so that no two keys share a memory.
 pub fn default_user_of(principal: Option<&str>) -> Name {
     let own = |principal: &str| {
-        let digest = ids::named("openai-key-user", &[principal]).simple().to_string();
+        let digest = ids::from_parts("openai-key-user", &[principal]).simple().to_string();
         Name::parse(&format!("{DEFAULT_USER}-{}", digest.get(..DIGEST)?)).ok()
     };
     principal.and_then(own).unwrap_or_else(default_user)
@@ -55,26 +55,26 @@ pub fn default_user() -> Name {
 }
 
 /// Converts a client's name of a thread into a [`Name`]: one that is valid already stays as it is.
-pub fn thread(called: &str) -> Name {
-    user(called)
+pub fn to_thread_name(called: &str) -> Name {
+    to_user_name(called)
 }
 
 /// The thread of a conversation that begins with this message.
 pub fn new_thread(message_id: &str) -> String {
-    let id = ids::named("openai-thread", &[message_id]).simple().to_string();
+    let id = ids::from_parts("openai-thread", &[message_id]).simple().to_string();
     format!("chat-{id}")
 }
 
 /// The id of a message that a client gave a key for: of the first, and of those that ask again since a turn failed.
-pub fn keyed(whose: &[&str], key: &str, number: u32) -> String {
+pub fn keyed_message_id(whose: &[&str], key: &str, number: u32) -> String {
     let number = number.to_string();
     let parts: Vec<&str> = whose.iter().copied().chain([key, number.as_str()]).collect();
-    ids::named("openai-key", &parts).to_string()
+    ids::from_parts("openai-key", &parts).to_string()
 }
 
 /// The window of time that a moment is in. A request that is sent again belongs to the one it was first sent in or, at most twice as
 /// long, to the next one.
-pub fn window(now: Timestamp, window_ms: u64) -> u64 {
+pub fn retry_window(now: Timestamp, window_ms: u64) -> u64 {
     u64::try_from(now.as_millisecond()).unwrap_or_default() / window_ms.max(1)
 }
 
@@ -82,7 +82,7 @@ pub fn window(now: Timestamp, window_ms: u64) -> u64 {
 pub fn message_id(whose: &[&str], digest: &str, window: u64, number: u32) -> String {
     let (window, number) = (window.to_string(), number.to_string());
     let parts: Vec<&str> = whose.iter().copied().chain([digest, window.as_str(), number.as_str()]).collect();
-    ids::named("openai-message", &parts).to_string()
+    ids::from_parts("openai-message", &parts).to_string()
 }
 
 #[cfg(test)]
@@ -91,16 +91,16 @@ mod tests {
 
     #[test]
     fn users_are_mapped_to_names_and_never_two_to_one() {
-        assert_eq!(user("ann").as_str(), "ann");
+        assert_eq!(to_user_name("ann").as_str(), "ann");
         assert_eq!(default_user().as_str(), DEFAULT_USER);
-        let mapped = user("Ann@Example.com").to_string();
+        let mapped = to_user_name("Ann@Example.com").to_string();
         assert!(mapped.starts_with("ann-example-com-") && mapped.len() == 28, "{mapped}");
-        assert_eq!(mapped, user("Ann@Example.com").to_string());
-        assert!(user("ünï 🦀").as_str().starts_with("n-"));
-        assert!(user("🦀").as_str().starts_with("user-"));
-        let long = user(&"x".repeat(10_000));
-        assert!(long.as_str().len() <= Name::MAX_LEN && long != user(&"x".repeat(9_999)));
-        assert_ne!(user("Ann"), user("ANN"));
+        assert_eq!(mapped, to_user_name("Ann@Example.com").to_string());
+        assert!(to_user_name("ünï 🦀").as_str().starts_with("n-"));
+        assert!(to_user_name("🦀").as_str().starts_with("user-"));
+        let long = to_user_name(&"x".repeat(10_000));
+        assert!(long.as_str().len() <= Name::MAX_LEN && long != to_user_name(&"x".repeat(9_999)));
+        assert_ne!(to_user_name("Ann"), to_user_name("ANN"));
     }
 
     #[test]
@@ -112,14 +112,15 @@ mod tests {
 
     #[test]
     fn ids_tell_apart_what_is_not_the_same_request() {
-        let now = |ms| window(Timestamp::from_millisecond(ms).unwrap(), 1_000);
+        let now = |ms| retry_window(Timestamp::from_millisecond(ms).unwrap(), 1_000);
         assert_eq!((now(5_000), now(5_999), now(6_000)), (5, 5, 6));
         let id = |whose: &str, digest: &str, number| message_id(&[whose, "coach"], digest, 5, number);
         assert_eq!(id("ann", "d", 0), id("ann", "d", 0));
-        let others = [id("bob", "d", 0), id("ann", "e", 0), id("ann", "d", 1), keyed(&["ann", "coach"], "d", 0)];
+        let others =
+            [id("bob", "d", 0), id("ann", "e", 0), id("ann", "d", 1), keyed_message_id(&["ann", "coach"], "d", 0)];
         assert!(others.iter().all(|other| *other != id("ann", "d", 0)));
         let thread = new_thread(&id("ann", "d", 0));
         assert!(Name::parse(&thread).is_ok() && thread != new_thread(&id("ann", "d", 1)));
-        assert_eq!(super::thread("kitchen").as_str(), "kitchen");
+        assert_eq!(to_thread_name("kitchen").as_str(), "kitchen");
     }
 }

@@ -12,7 +12,7 @@ const MAX_QUESTIONS: usize = 10;
 
 /// Something the agent goes on with when the user has answered.
 #[derive(Debug)]
-pub struct Question {
+pub struct OpenQuestion {
     pub id: Uuid,
     /// The call that waits for the answer, and with which the question ends; none of what waits for no call.
     pub call: Option<Uuid>,
@@ -20,7 +20,7 @@ pub struct Question {
 }
 
 /// Describes the open questions to the user, and how to answer them.
-pub fn in_words(open: &[Question]) -> String {
+pub fn describe_questions(open: &[OpenQuestion]) -> String {
     let mut texts: Vec<&str> = open.iter().take(MAX_QUESTIONS).map(|question| question.text.as_str()).collect();
     let more = open.len().saturating_sub(MAX_QUESTIONS);
     let more = format!("{more} more questions wait; `kairo inbox` lists them.");
@@ -31,7 +31,7 @@ pub fn in_words(open: &[Question]) -> String {
     texts.join("\n\n")
 }
 
-pub fn suggested(event: &EventJson) -> Question {
+pub fn thread_question(event: &EventJson) -> OpenQuestion {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let reason = match text("reason").trim().trim_end_matches('.') {
         "" => String::new(),
@@ -43,26 +43,26 @@ pub fn suggested(event: &EventJson) -> Question {
         }
         summary => format!("This seems to belong to another thread, {summary}{reason}. Go on there?"),
     };
-    let (id, agent, user) = (event.event_id, agent(event), text("user"));
+    let (id, agent, user) = (event.event_id, subject_agent(event), text("user"));
     let ways = ["accept", "decline"].map(|option| format!("kairo choose {id} {option} --agent {agent} --user {user}"));
     let body = json!({ "user": user, "agent": agent, "offer_id": id, "option": "accept" });
-    question(id, &what, &ways, &format!("POST /v1/choices {body} (or decline)"))
+    build_question(id, &what, &ways, &format!("POST /v1/choices {body} (or decline)"))
 }
 
-pub fn requested(event: &EventJson) -> Question {
+pub fn approval_question(event: &EventJson) -> OpenQuestion {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let (tool, arguments) = (text("tool"), text("arguments"));
     let shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
     let cut = if shown.len() < arguments.len() { "…" } else { "" };
-    let (id, agent, user) = (event.event_id, agent(event), text("user"));
+    let (id, agent, user) = (event.event_id, subject_agent(event), text("user"));
     let what = format!("I need your consent to call {tool} with {shown}{cut}");
     let ways = ["approve", "reject"].map(|verdict| format!("kairo {verdict} {id} --agent {agent} --user {user}"));
     let body = json!({ "user": user, "agent": agent, "action_id": id, "verdict": "approved" });
-    question(id, &what, &ways, &format!("POST /v1/approvals {body} (or rejected)"))
+    build_question(id, &what, &ways, &format!("POST /v1/approvals {body} (or rejected)"))
 }
 
 /// Reads a question that an MCP server asks while a call waits.
-pub fn read_question(event: &EventJson) -> Option<Question> {
+pub fn tool_question(event: &EventJson) -> Option<OpenQuestion> {
     let of = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let asked = event.payload.get("question").filter(|asked| asked.is_object())?;
     let id = Uuid::parse_str(&of(asked, "question_id")).ok()?;
@@ -83,16 +83,16 @@ pub fn read_question(event: &EventJson) -> Option<Question> {
     let yes = format!("kairo answer {id} {fields} --user {user}").replace("  ", " ");
     let no = format!("kairo answer {id} --decline --user {user}");
     let body = json!({ "user": user, "action": "accept", "content": {} });
-    let asked = question(id, &what, &[yes, no], &format!("POST /v1/questions/{id} {body} (or decline)"));
-    Some(Question { call, ..asked })
+    let asked = build_question(id, &what, &[yes, no], &format!("POST /v1/questions/{id} {body} (or decline)"));
+    Some(OpenQuestion { call, ..asked })
 }
 
-fn question(id: Uuid, what: &str, [yes, no]: &[String; 2], request: &str) -> Question {
+fn build_question(id: Uuid, what: &str, [yes, no]: &[String; 2], request: &str) -> OpenQuestion {
     let text = format!("{what}\n\n- yes: `{yes}`\n- no: `{no}`\n- over HTTP: `{request}`");
-    Question { id, call: None, text }
+    OpenQuestion { id, call: None, text }
 }
 
 /// `kairo.agent.<agent>.decision`
-fn agent(event: &EventJson) -> &str {
+fn subject_agent(event: &EventJson) -> &str {
     event.subject.split('.').nth(2).unwrap_or_default()
 }

@@ -13,22 +13,22 @@ use kairo_core::ids;
 use serde_json::{Map, Value};
 
 use self::{
-    history::{Entry, Input},
+    history::{ChatInput, HistoryEntry},
     tools::ClientTools,
 };
-use super::error::Error;
+use super::error::ChatError;
 use crate::config::GatewayConfig;
 
 /// A request for an answer.
 #[derive(Debug)]
-pub struct Chat {
+pub struct CompletionRequest {
     /// The agent.
     pub model: String,
     pub instructions: String,
     /// The conversation before the input, as the client tells it.
-    pub history: Vec<Entry>,
+    pub history: Vec<HistoryEntry>,
     /// The end of the conversation, which is to be answered.
-    pub input: Input,
+    pub input: ChatInput,
     pub tools: ClientTools,
     /// The end user, as the client names them.
     pub user: Option<String>,
@@ -46,42 +46,43 @@ pub struct Chat {
 }
 
 /// Reads what a client sent.
-pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<Chat, Error> {
+pub fn parse(body: &[u8], limits: &GatewayConfig) -> Result<CompletionRequest, ChatError> {
     let mut given: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(Value::Object(given)) => given,
-        Ok(_) => return Err(Error::invalid(None, "a JSON object is expected")),
-        Err(error) => return Err(Error::invalid(None, format!("this is not JSON: {error}"))),
+        Ok(_) => return Err(ChatError::invalid(None, "a JSON object is expected")),
+        Err(error) => return Err(ChatError::invalid(None, format!("this is not JSON: {error}"))),
     };
     given.retain(|_, value| !value.is_null());
     for (name, is_harmless, reason) in UNSUPPORTED {
         if given.get(name).is_some_and(|value| !is_harmless(value)) {
-            return Err(Error::unsupported(name, format!("{name} is not supported: {reason}")));
+            return Err(ChatError::unsupported_parameter(name, format!("{name} is not supported: {reason}")));
         }
     }
     let model = given.get("model").and_then(Value::as_str);
-    let model = model.ok_or_else(|| Error::invalid(Some("model"), "model: the name of an agent is expected"))?;
+    let model = model.ok_or_else(|| ChatError::invalid(Some("model"), "model: the name of an agent is expected"))?;
     let user = match given.get("user") {
         None => None,
         Some(Value::String(user)) => Some(user.clone()).filter(|user| !user.is_empty()),
-        Some(_) => return Err(Error::invalid(Some("user"), "user: a text is expected")),
+        Some(_) => return Err(ChatError::invalid(Some("user"), "user: a text is expected")),
     };
     let options = given.get("stream_options");
-    let include_usage = flag(options.and_then(|options| options.get("include_usage")), "stream_options.include_usage")?;
+    let include_usage =
+        parse_flag(options.and_then(|options| options.get("include_usage")), "stream_options.include_usage")?;
     let messages = given.get("messages").and_then(Value::as_array);
-    let messages = messages.ok_or_else(|| Error::invalid(Some("messages"), "messages: a list is expected"))?;
-    let read = history::read(messages, limits)?;
-    let tools = tools::read(&given)?;
+    let messages = messages.ok_or_else(|| ChatError::invalid(Some("messages"), "messages: a list is expected"))?;
+    let read = history::parse(messages, limits)?;
+    let tools = tools::parse(&given)?;
     let metadata = given.get("metadata");
     let is_aside = read.input.results.is_empty() && asides::is_aside(metadata, &read.input.text);
-    Ok(Chat {
+    Ok(CompletionRequest {
         model: model.to_owned(),
-        thread: thread(&given),
-        conversation: named(metadata, &["conversation_id", "chat_id", "session_id"]),
+        thread: thread_name(&given),
+        conversation: first_text_field(metadata, &["conversation_id", "chat_id", "session_id"]),
         is_aside,
         user,
-        stream: flag(given.get("stream"), "stream")?,
+        stream: parse_flag(given.get("stream"), "stream")?,
         include_usage,
-        digest: digest(&given),
+        digest: request_digest(&given),
         instructions: read.instructions,
         history: read.history,
         input: read.input,
@@ -90,24 +91,24 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<Chat, Error> {
 }
 
 /// The thread that a request names: `metadata.thread_id`, or OpenAI's `conversation`, a text or an object with an id.
-fn thread(given: &Map<String, Value>) -> Option<String> {
+fn thread_name(given: &Map<String, Value>) -> Option<String> {
     let conversation = given.get("conversation");
     let id = conversation.and_then(|conversation| conversation.as_str().or_else(|| conversation.get("id")?.as_str()));
-    named(given.get("metadata"), &["thread_id"]).or(id.filter(|id| !id.is_empty()).map(str::to_owned))
+    first_text_field(given.get("metadata"), &["thread_id"]).or(id.filter(|id| !id.is_empty()).map(str::to_owned))
 }
 
 /// The first of these fields that is a text.
-fn named(metadata: Option<&Value>, fields: &[&str]) -> Option<String> {
+fn first_text_field(metadata: Option<&Value>, fields: &[&str]) -> Option<String> {
     let text = |field: &&str| metadata?.get(*field)?.as_str().filter(|text| !text.is_empty());
     fields.iter().find_map(text).map(str::to_owned)
 }
 
 /// Returns the digest of a request without the fields that only change how the answer travels.
-fn digest(given: &Map<String, Value>) -> String {
+fn request_digest(given: &Map<String, Value>) -> String {
     let counts = |(name, _): &(&String, &Value)| !["stream", "stream_options"].contains(&name.as_str());
     let counted: Map<String, Value> =
         given.iter().filter(counts).map(|(name, value)| (name.clone(), value.clone())).collect();
-    ids::named("openai-request", &[Value::Object(counted).to_string().as_str()]).to_string()
+    ids::from_parts("openai-request", &[Value::Object(counted).to_string().as_str()]).to_string()
 }
 
 type IsHarmless = fn(&Value) -> bool;
@@ -142,11 +143,11 @@ fn is_text_only(value: &Value) -> bool {
     value.as_array().is_some_and(|all| all.iter().all(|one| one.as_str() == Some("text")))
 }
 
-fn flag(value: Option<&Value>, name: &'static str) -> Result<bool, Error> {
+fn parse_flag(value: Option<&Value>, name: &'static str) -> Result<bool, ChatError> {
     match value {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
-        Some(_) => Err(Error::invalid(Some(name), format!("{name}: true or false is expected"))),
+        Some(_) => Err(ChatError::invalid(Some(name), format!("{name}: true or false is expected"))),
     }
 }
 
@@ -160,11 +161,11 @@ mod tests {
         GatewayConfig { max_text_bytes: 1_000, ..Default::default() }
     }
 
-    fn chat(body: &Value) -> Result<Chat, Error> {
-        read(body.to_string().as_bytes(), &limits())
+    fn chat(body: &Value) -> Result<CompletionRequest, ChatError> {
+        parse(body.to_string().as_bytes(), &limits())
     }
 
-    fn with(name: &str, value: Value) -> Result<Chat, Error> {
+    fn with(name: &str, value: Value) -> Result<CompletionRequest, ChatError> {
         let mut body = json!({ "model": "coach", "messages": [{ "role": "user", "content": "hi" }] });
         body[name] = value;
         chat(&body)
@@ -229,7 +230,7 @@ mod tests {
         }
         assert_eq!(with("stream", json!("yes")).unwrap_err().param.as_deref(), Some("stream"));
         assert_eq!(with("user", json!(7)).unwrap_err().param.as_deref(), Some("user"));
-        assert_eq!(read("[".repeat(100_000).as_bytes(), &limits()).unwrap_err().status.as_u16(), 400);
+        assert_eq!(parse("[".repeat(100_000).as_bytes(), &limits()).unwrap_err().status.as_u16(), 400);
     }
 
     #[test]

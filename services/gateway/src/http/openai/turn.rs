@@ -6,11 +6,11 @@ use kairo_proto::words::AnswerEnding;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::questions::{self, Question};
-use crate::tail::Said;
+use super::questions::{self, OpenQuestion};
+use crate::tail::TailMessage;
 
 #[derive(Debug)]
-pub struct Turn {
+pub struct ChatTurn {
     /// Of the turn and of the message that are answered: those of another message when both are answered together.
     correlation: Uuid,
     message_id: String,
@@ -21,17 +21,17 @@ pub struct Turn {
     ending: AnswerEnding,
     calls: Vec<ChatToolCall>,
     /// The failure, if the turn has no answer.
-    failed: Option<Failed>,
+    failed: Option<TurnFailure>,
     /// The last try that failed without another one, in the message that is taken in.
-    last_failed: Option<Failed>,
+    last_failed: Option<TurnFailure>,
     undelivered: Option<String>,
-    open: Vec<Question>,
-    tokens: Tokens,
+    open: Vec<OpenQuestion>,
+    tokens: TokenUsage,
 }
 
 /// The reply of a turn, as a client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct ChatReply {
     pub text: String,
     pub ending: AnswerEnding,
     /// Of the client's own tools.
@@ -40,7 +40,7 @@ pub struct Reply {
 
 /// The failure of a turn that has no answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failed {
+pub struct TurnFailure {
     /// As in `AgentFailed.kind`.
     pub kind: String,
     /// For people.
@@ -56,16 +56,16 @@ const MOVED_ON: &str = "thread_moved_on";
 
 /// The tokens that a turn took of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenUsage {
     pub input: u64,
     pub output: u64,
     /// Input tokens that model servers read from a cache.
     pub cached: u64,
 }
 
-impl Tokens {
+impl TokenUsage {
     #[must_use]
-    pub fn with(self, more: Self) -> Self {
+    pub fn plus(self, more: Self) -> Self {
         Self {
             input: self.input.saturating_add(more.input),
             output: self.output.saturating_add(more.output),
@@ -76,17 +76,17 @@ impl Tokens {
 
 /// The outcome of a turn.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TurnOutcome {
     Replied,
     /// It ended without an answer.
-    Failed(Failed),
+    Failed(TurnFailure),
     /// The agent waits for the user's answer; the text says to what, and how to give it.
-    Asked(String),
+    Question(String),
     /// No agent can receive the message.
     Undelivered(String),
 }
 
-impl Turn {
+impl ChatTurn {
     pub fn new(correlation: Uuid, message_id: String) -> Self {
         Self {
             correlation,
@@ -99,35 +99,35 @@ impl Turn {
             last_failed: None,
             undelivered: None,
             open: Vec::new(),
-            tokens: Tokens::default(),
+            tokens: TokenUsage::default(),
         }
     }
 
     /// Takes a message of the log in. Returns the input that was decided on, if it is a decision of this turn.
-    pub fn take(&mut self, message: &Said) -> Option<Uuid> {
+    pub fn apply_message(&mut self, message: &TailMessage) -> Option<Uuid> {
         let mut decided = None;
         self.last_failed = None;
         for event in &message.events {
-            self.settle(event);
+            self.close_questions(event);
             if event.correlation_id == self.correlation && !self.replied {
-                self.happen(event);
+                self.apply_event(event);
                 decided = decided.or(event.causation_id.filter(|_| message.subject.ends_with(".decision")));
             }
         }
         if decided.is_some() {
-            self.tokens = self.tokens.with(message.tokens);
+            self.tokens = self.tokens.plus(message.tokens);
         }
         decided
     }
 
     /// Returns the outcome of the turn, if it has one yet.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<TurnOutcome> {
         match &self.undelivered {
-            _ if self.failed.is_some() => self.failed.clone().map(Outcome::Failed),
-            _ if self.replied => Some(Outcome::Replied),
-            Some(reason) => Some(Outcome::Undelivered(reason.clone())),
+            _ if self.failed.is_some() => self.failed.clone().map(TurnOutcome::Failed),
+            _ if self.replied => Some(TurnOutcome::Replied),
+            Some(reason) => Some(TurnOutcome::Undelivered(reason.clone())),
             None if self.open.is_empty() => None,
-            None => Some(Outcome::Asked(questions::in_words(&self.open))),
+            None => Some(TurnOutcome::Question(questions::describe_questions(&self.open))),
         }
     }
 
@@ -142,29 +142,29 @@ impl Turn {
     }
 
     /// Returns the ending of the reply, and the calls of the client's tools in it.
-    pub fn ending(&self) -> (AnswerEnding, &[ChatToolCall]) {
+    pub fn reply_ending(&self) -> (AnswerEnding, &[ChatToolCall]) {
         (self.ending.clone(), &self.calls)
     }
 
-    pub fn said(&self) -> &[String] {
+    pub fn agent_messages(&self) -> &[String] {
         &self.said
     }
 
-    pub fn tokens(&self) -> Tokens {
+    pub fn tokens(&self) -> TokenUsage {
         self.tokens
     }
 
-    fn happen(&mut self, event: &EventJson) {
+    fn apply_event(&mut self, event: &EventJson) {
         let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
         match event.type_name.as_str() {
             // What is said besides, such as by a reminder, answers nothing.
             v1::AgentAction::TYPE if text("type") == "say" && text("message_id") == self.message_id => {
-                self.hear(event);
+                self.apply_answer(event);
             }
             v1::AgentFailed::TYPE if event.payload.get("retried").and_then(Value::as_bool) != Some(true) => {
-                let retry_after_ms = number(event.payload.get("retry_after_ms"));
+                let retry_after_ms = parse_json_number(event.payload.get("retry_after_ms"));
                 let (kind, text) = (text("kind").to_owned(), text("message").to_owned());
-                self.last_failed = Some(Failed { kind, text, retry_after_ms });
+                self.last_failed = Some(TurnFailure { kind, text, retry_after_ms });
             }
             v1::AgentJoined::TYPE if text("message_id") == self.message_id => {
                 if let Ok(into) = Uuid::parse_str(text("into_correlation_id")) {
@@ -172,16 +172,16 @@ impl Turn {
                     self.message_id = text("into_message_id").to_owned();
                 }
             }
-            v1::ThreadSuggested::TYPE => self.open.push(questions::suggested(event)),
-            v1::ToolProgress::TYPE => self.open.extend(questions::read_question(event)),
-            v1::ApprovalRequested::TYPE => self.open.push(questions::requested(event)),
+            v1::ThreadSuggested::TYPE => self.open.push(questions::thread_question(event)),
+            v1::ToolProgress::TYPE => self.open.extend(questions::tool_question(event)),
+            v1::ApprovalRequested::TYPE => self.open.push(questions::approval_question(event)),
             v1::UserMessageUndelivered::TYPE => self.undelivered = Some(event.text().to_owned()),
             _ => {}
         }
     }
 
     /// Applies an event by which the agent answers the message.
-    fn hear(&mut self, event: &EventJson) {
+    fn apply_answer(&mut self, event: &EventJson) {
         let field = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
         let words = event.text();
         let last_failed = self.last_failed.take().unwrap_or_default();
@@ -191,11 +191,11 @@ impl Turn {
         };
         if !kind.is_empty() {
             let retry_after_ms = if last_failed.kind == kind { last_failed.retry_after_ms } else { 0 };
-            self.failed = Some(Failed { kind, text: words.to_owned(), retry_after_ms });
+            self.failed = Some(TurnFailure { kind, text: words.to_owned(), retry_after_ms });
             self.replied = true;
             return;
         }
-        self.calls = event.payload.get("client_calls").map(calls).unwrap_or_default();
+        self.calls = event.payload.get("client_calls").map(parse_tool_calls).unwrap_or_default();
         if !words.is_empty() || self.calls.is_empty() {
             self.said.push(words.to_owned());
         }
@@ -207,7 +207,7 @@ impl Turn {
     }
 
     /// An answer of the user to what is open. It begins a chain of its own, but for what a call asked: that ends in the call's.
-    fn settle(&mut self, event: &EventJson) {
+    fn close_questions(&mut self, event: &EventJson) {
         let id = |value: Option<&Value>| value.and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
         if event.type_name == v1::ToolResult::TYPE {
             let call = id(event.payload.get("action_id"));
@@ -226,12 +226,12 @@ impl Turn {
 }
 
 /// In JSON, numbers of 64 bits are texts.
-fn number(value: Option<&Value>) -> u64 {
+fn parse_json_number(value: Option<&Value>) -> u64 {
     let read = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
     value.and_then(read).unwrap_or_default()
 }
 
-fn calls(list: &Value) -> Vec<ChatToolCall> {
+fn parse_tool_calls(list: &Value) -> Vec<ChatToolCall> {
     let call = |call: &Value| {
         let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         // In JSON, arguments are what they are, and a text where they are no JSON.
@@ -269,26 +269,26 @@ mod tests {
         event(9, correlation, v1::AgentAction::TYPE, payload)
     }
 
-    fn decision(events: Vec<EventJson>) -> Said {
-        let tokens = Tokens { input: 10, output: 3, cached: 1 };
-        Said { sequence: 1, subject: "kairo.agent.coach.decision".to_owned(), events, tokens }
+    fn decision(events: Vec<EventJson>) -> TailMessage {
+        let tokens = TokenUsage { input: 10, output: 3, cached: 1 };
+        TailMessage { sequence: 1, subject: "kairo.agent.coach.decision".to_owned(), events, tokens }
     }
 
-    fn turn() -> Turn {
-        Turn::new(Uuid::from_u128(TURN), "m".to_owned())
+    fn turn() -> ChatTurn {
+        ChatTurn::new(Uuid::from_u128(TURN), "m".to_owned())
     }
 
     #[test]
     fn what_is_said_to_the_message_is_the_answer() {
         let mut turn = turn();
-        assert_eq!(turn.take(&decision(vec![say(2, "m", "to another turn", true)])), None);
-        assert_eq!(turn.take(&decision(vec![say(TURN, "", "a reminder", false)])), Some(INPUT));
-        turn.take(&decision(vec![say(TURN, "m", "Let me see.", false)]));
+        assert_eq!(turn.apply_message(&decision(vec![say(2, "m", "to another turn", true)])), None);
+        assert_eq!(turn.apply_message(&decision(vec![say(TURN, "", "a reminder", false)])), Some(INPUT));
+        turn.apply_message(&decision(vec![say(TURN, "m", "Let me see.", false)]));
         assert_eq!(turn.outcome(), None);
-        turn.take(&decision(vec![say(TURN, "m", "It is 7.", true), say(TURN, "m", "and more", false)]));
-        assert_eq!(turn.outcome(), Some(Outcome::Replied));
-        assert_eq!(turn.said(), ["Let me see.", "It is 7."]);
-        assert_eq!(turn.tokens(), Tokens { input: 30, output: 9, cached: 3 });
+        turn.apply_message(&decision(vec![say(TURN, "m", "It is 7.", true), say(TURN, "m", "and more", false)]));
+        assert_eq!(turn.outcome(), Some(TurnOutcome::Replied));
+        assert_eq!(turn.agent_messages(), ["Let me see.", "It is 7."]);
+        assert_eq!(turn.tokens(), TokenUsage { input: 30, output: 9, cached: 3 });
     }
 
     #[test]
@@ -309,9 +309,9 @@ mod tests {
             (vec![late, say(TURN, "m", "It is 7.", true)], None),
         ] {
             let mut turn = turn();
-            turn.take(&decision(events));
+            turn.apply_message(&decision(events));
             let found = match turn.outcome().unwrap() {
-                Outcome::Failed(failed) => Some((failed.kind, failed.retry_after_ms)),
+                TurnOutcome::Failed(failed) => Some((failed.kind, failed.retry_after_ms)),
                 _ => None,
             };
             assert_eq!(found, expected.map(|(kind, ms)| (kind.to_owned(), ms)));
@@ -323,10 +323,10 @@ mod tests {
         let mut turn = turn();
         let mut called = say(TURN, "m", "", true);
         called.payload["client_calls"] = json!([{ "call_id": "c", "tool": "f", "args": { "a": 1 } }]);
-        turn.take(&decision(vec![called]));
+        turn.apply_message(&decision(vec![called]));
         let call = ChatToolCall { call_id: "c".into(), tool: "f".into(), arguments: r#"{"a":1}"#.into() };
-        assert_eq!((turn.outcome(), turn.said().len()), (Some(Outcome::Replied), 0));
-        assert_eq!(turn.ending(), (AnswerEnding::Complete, [call].as_slice()));
+        assert_eq!((turn.outcome(), turn.agent_messages().len()), (Some(TurnOutcome::Replied), 0));
+        assert_eq!(turn.reply_ending(), (AnswerEnding::Complete, [call].as_slice()));
     }
 
     #[test]
@@ -334,23 +334,23 @@ mod tests {
         let mut turn = turn();
         let into = json!({ "message_id": "m", "into_correlation_id": Uuid::from_u128(7), "into_message_id": "n" });
         let joined = event(3, TURN, v1::AgentJoined::TYPE, into);
-        turn.take(&decision(vec![joined, say(7, "n", "both", true)]));
-        assert_eq!((turn.outcome(), turn.said().len()), (Some(Outcome::Replied), 1));
+        turn.apply_message(&decision(vec![joined, say(7, "n", "both", true)]));
+        assert_eq!((turn.outcome(), turn.agent_messages().len()), (Some(TurnOutcome::Replied), 1));
     }
 
     #[test]
     fn a_question_is_put_until_it_is_answered() {
         let mut turn = turn();
         let asked = json!({ "user": "ann", "tool": "email.send", "arguments": "{\"to\":\"x\"}" });
-        turn.take(&decision(vec![event(4, TURN, v1::ApprovalRequested::TYPE, asked)]));
-        let Some(Outcome::Asked(text)) = turn.outcome() else { panic!("{turn:?}") };
+        turn.apply_message(&decision(vec![event(4, TURN, v1::ApprovalRequested::TYPE, asked)]));
+        let Some(TurnOutcome::Question(text)) = turn.outcome() else { panic!("{turn:?}") };
         let id = Uuid::from_u128(4);
         assert!(text.contains("consent to call email.send with {\"to\":\"x\"}"), "{text}");
         assert!(text.contains(&format!("kairo approve {id} --agent coach --user ann")), "{text}");
-        turn.take(&decision(vec![event(5, 99, v1::AgentApproval::TYPE, json!({ "action_id": id }))]));
+        turn.apply_message(&decision(vec![event(5, 99, v1::AgentApproval::TYPE, json!({ "action_id": id }))]));
         assert_eq!(turn.outcome(), None);
-        turn.take(&decision(vec![say(TURN, "m", "Sent.", true)]));
-        assert_eq!(turn.outcome(), Some(Outcome::Replied));
+        turn.apply_message(&decision(vec![say(TURN, "m", "Sent.", true)]));
+        assert_eq!(turn.outcome(), Some(TurnOutcome::Replied));
     }
 
     #[test]
@@ -358,8 +358,10 @@ mod tests {
         let mut turn = turn();
         let asked =
             json!({ "user": "ann", "action": "suggest_switch", "summary": "shoes", "reason": "the shoe shop." });
-        turn.take(&decision((0..500).map(|id| event(id, TURN, v1::ThreadSuggested::TYPE, asked.clone())).collect()));
-        let Some(Outcome::Asked(text)) = turn.outcome() else { panic!("{turn:?}") };
+        turn.apply_message(&decision(
+            (0..500).map(|id| event(id, TURN, v1::ThreadSuggested::TYPE, asked.clone())).collect(),
+        ));
+        let Some(TurnOutcome::Question(text)) = turn.outcome() else { panic!("{turn:?}") };
         assert!(text.contains("another thread, shoes (the shoe shop). Go on there?"), "{text}");
         assert!(text.contains("490 more questions wait") && text.len() < 10_000, "{text}");
     }
@@ -369,7 +371,7 @@ mod tests {
         let mut turn = turn();
         let mut said = decision(vec![event(3, TURN, v1::UserMessageUndelivered::TYPE, json!({ "text": "no agent" }))]);
         said.subject = "kairo.user.ann.undelivered".to_owned();
-        assert_eq!(turn.take(&said), None);
-        assert_eq!(turn.outcome(), Some(Outcome::Undelivered("no agent".to_owned())));
+        assert_eq!(turn.apply_message(&said), None);
+        assert_eq!(turn.outcome(), Some(TurnOutcome::Undelivered("no agent".to_owned())));
     }
 }

@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{GatewayConfig, as_json, document};
+use super::{GatewayConfig, build_document, yaml_to_json};
 use crate::{
     config::RequireKey,
-    fields::Fields,
+    fields::RequestFields,
     http::{
-        access, agent_replay, agent_whatif, agents, approvals::Approval, choices::Choice, commands::Command,
-        conversations, forgetting, forks, ingest::Ingest, keys, mcp_login, messages::Message, questions, teams,
+        access, agent_replay, agent_whatif, agents, approval_verdicts::ApprovalInput, choices::ChoiceInput,
+        commands::CommandInput, conversations, forgetting, forks, ingest::UserInput, keys, mcp_login,
+        messages::MessageInput, questions, teams,
     },
     problem::Problem,
 };
 
 pub fn parsed() -> Value {
-    serde_json::from_str(&as_json(&document(&GatewayConfig::default()))).unwrap()
+    serde_json::from_str(&yaml_to_json(&build_document(&GatewayConfig::default()))).unwrap()
 }
 
 fn methods(path: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -31,7 +32,8 @@ fn operations(document: &Value) -> BTreeMap<(String, String), &Value> {
 
 #[test]
 fn every_route_is_in_the_document_and_nothing_else() {
-    let routes = access::all().map(|row| (row.method.to_lowercase(), row.path.to_owned())).collect::<BTreeSet<_>>();
+    let routes =
+        access::all_endpoints().map(|row| (row.method.to_lowercase(), row.path.to_owned())).collect::<BTreeSet<_>>();
     let document = parsed();
     assert_eq!(operations(&document).into_keys().collect::<BTreeSet<_>>(), routes);
 }
@@ -109,8 +111,8 @@ fn limits_are_those_of_the_configuration() {
         ticket_reconnect_ms: 4_012,
         ..Default::default()
     };
-    let text = document(&config);
-    let document: Value = serde_json::from_str(&as_json(&text)).unwrap();
+    let text = build_document(&config);
+    let document: Value = serde_json::from_str(&yaml_to_json(&text)).unwrap();
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["SendMessageRequest"]["properties"]["text"]["maxLength"], 4_001);
     assert_eq!(schemas["SendMessageRequest"]["properties"]["parts"]["maxItems"], 41);
@@ -131,7 +133,7 @@ fn limits_are_those_of_the_configuration() {
 #[test]
 fn an_operation_says_who_may_use_it() {
     let security = |config: &GatewayConfig, operation: &str| {
-        let document: Value = serde_json::from_str(&as_json(&document(config))).unwrap();
+        let document: Value = serde_json::from_str(&yaml_to_json(&build_document(config))).unwrap();
         let found = operations(&document).into_values().find(|it| it["operationId"] == operation).cloned().unwrap();
         (found["security"].clone(), found["responses"]["401"].is_object())
     };
@@ -146,30 +148,30 @@ fn an_operation_says_who_may_use_it() {
 
 /// Reads the body of an operation as its endpoint does.
 fn read(operation: &str, body: &Value) -> Result<(), Problem> {
-    fn said<E: Ingest>(body: &[u8]) -> Result<(), Problem> {
-        E::read(Fields::from_json(body)?, &GatewayConfig::default()).map(drop)
+    fn said<E: UserInput>(body: &[u8]) -> Result<(), Problem> {
+        E::from_fields(RequestFields::from_json(body)?, &GatewayConfig::default()).map(drop)
     }
     let body = body.to_string().into_bytes();
     match operation {
-        "sendMessage" => said::<Message>(&body),
-        "choose" => said::<Choice>(&body),
-        "approve" => said::<Approval>(&body),
-        "command" => said::<Command>(&body),
-        "makeKey" => keys::read(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
-        "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
-        "createTeam" => teams::read(&body, &GatewayConfig::default()).map(drop),
-        "answerQuestion" => questions::read(&body).map(drop),
-        "beginMcpLogin" => mcp_login::read(&body, "redirect_uri").map(drop),
-        "finishMcpLogin" => mcp_login::read(&body, "address").map(drop),
-        "forgetUser" => forgetting::read(&body).map(drop),
-        "replayAgent" => agent_replay::read(&body, &GatewayConfig::default()).map(drop),
-        "askWhatIf" => agent_whatif::read(&body).map(drop),
-        "forkAgent" => forks::read(&body, &GatewayConfig::default()).map(drop),
-        "sayInFork" => forks::read_message(&body, &GatewayConfig::default()).map(drop),
-        "answerInFork" => forks::read_answer(&body).map(drop),
-        "approveInFork" => forks::read_approval(&body).map(drop),
-        "waitInFork" => forks::read_wait(&body).map(drop),
-        "importConversation" => conversations::document::read(&body).map(drop),
+        "sendMessage" => said::<MessageInput>(&body),
+        "choose" => said::<ChoiceInput>(&body),
+        "approve" => said::<ApprovalInput>(&body),
+        "command" => said::<CommandInput>(&body),
+        "makeKey" => keys::parse_body(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
+        "defineAgent" => agents::parse_agent(&body, &GatewayConfig::default()).map(drop),
+        "createTeam" => teams::parse_team(&body, &GatewayConfig::default()).map(drop),
+        "answerQuestion" => questions::parse_body(&body).map(drop),
+        "beginMcpLogin" => mcp_login::parse_body(&body, "redirect_uri").map(drop),
+        "finishMcpLogin" => mcp_login::parse_body(&body, "address").map(drop),
+        "forgetUser" => forgetting::parse_dry_run(&body).map(drop),
+        "replayAgent" => agent_replay::parse_body(&body, &GatewayConfig::default()).map(drop),
+        "askWhatIf" => agent_whatif::parse_body(&body).map(drop),
+        "forkAgent" => forks::parse_fork_wish(&body, &GatewayConfig::default()).map(drop),
+        "sayInFork" => forks::parse_message(&body, &GatewayConfig::default()).map(drop),
+        "answerInFork" => forks::parse_answer(&body).map(drop),
+        "approveInFork" => forks::parse_approval(&body).map(drop),
+        "waitInFork" => forks::parse_wait(&body).map(drop),
+        "importConversation" => conversations::import_document::parse(&body).map(drop),
         other => panic!("a body of {other} is described, and nothing reads it here"),
     }
 }

@@ -8,18 +8,20 @@ use serde_json::Value;
 
 use crate::{
     config::GatewayConfig,
-    fields::{CLIENT_ID, Fields, NAME, UUID, client_id, flag, name, one_of, parsed, text},
-    http::{
-        answer::Told,
-        approvals::Approval,
-        choices::Choice,
-        commands::Command,
-        ingest::{Accepted, Ingest},
-        messages::Message,
+    fields::{
+        CLIENT_ID, NAME, RequestFields, UUID, json_bool, json_text, one_of, parse_client_id, parse_name, parse_text,
     },
-    place::{PLACE, Place},
+    http::{
+        approval_verdicts::ApprovalInput,
+        choices::ChoiceInput,
+        commands::CommandInput,
+        ingest::{AcceptedInput, UserInput},
+        messages::MessageInput,
+        sorted_json::SortedJson,
+    },
+    log_position::{LogPosition, PLACE},
     problem::Problem,
-    watch::{Filter, Shown, Wish},
+    watch::{WatchFilter, WatchItem, WatchRequest},
 };
 
 /// The types of frames that clients may send.
@@ -27,17 +29,17 @@ pub const FROM_CLIENT: [&str; 7] = ["subscribe", "unsubscribe", "message", "choi
 
 /// A frame of a client, read and checked.
 #[derive(Debug)]
-pub enum Received {
-    Subscribe(Wish),
+pub enum ClientFrame {
+    Subscribe(WatchRequest),
     Unsubscribe,
-    Message(Message),
-    Choice(Choice),
-    Approval(Approval),
-    Command(Command),
+    Message(MessageInput),
+    Choice(ChoiceInput),
+    Approval(ApprovalInput),
+    Command(CommandInput),
     Ping,
 }
 
-impl Received {
+impl ClientFrame {
     /// The user whom a frame speaks for.
     pub fn user(&self) -> Option<&str> {
         match self {
@@ -52,7 +54,7 @@ impl Received {
 
 /// The client's own id for the subject of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct About {
+pub struct FrameReference {
     /// A subscription.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -62,54 +64,54 @@ pub struct About {
 }
 
 /// Reads a frame. What it is about is known even of most that are wrong.
-pub fn read(frame: &[u8], limits: &GatewayConfig) -> (About, Result<Received, Problem>) {
-    let mut fields = match Fields::from_json(frame) {
+pub fn parse(frame: &[u8], limits: &GatewayConfig) -> (FrameReference, Result<ClientFrame, Problem>) {
+    let mut fields = match RequestFields::from_json(frame) {
         Ok(fields) => fields,
-        Err(problem) => return (About::default(), Err(problem)),
+        Err(problem) => return (FrameReference::default(), Err(problem)),
     };
     let expected = format!("one of {}", FROM_CLIENT.join(", "));
-    let kind = fields.required("type", expected, text(one_of(&FROM_CLIENT)));
-    let mut about = About::default();
+    let kind = fields.required("type", expected, json_text(one_of(&FROM_CLIENT)));
+    let mut about = FrameReference::default();
     match kind {
-        Some("subscribe" | "unsubscribe") => about.id = fields.required("id", CLIENT_ID, text(client_id)),
+        Some("subscribe" | "unsubscribe") => about.id = fields.required("id", CLIENT_ID, json_text(parse_client_id)),
         Some("message" | "choice" | "approval" | "command") => {
-            about.reference = fields.optional("ref", CLIENT_ID, text(client_id));
+            about.reference = fields.optional("ref", CLIENT_ID, json_text(parse_client_id));
         }
         Some(_) => {}
         None => {
-            about.id = fields.optional("id", CLIENT_ID, text(client_id));
-            about.reference = fields.optional("ref", CLIENT_ID, text(client_id));
+            about.id = fields.optional("id", CLIENT_ID, json_text(parse_client_id));
+            about.reference = fields.optional("ref", CLIENT_ID, json_text(parse_client_id));
         }
     }
     let received = match kind {
-        Some("subscribe") => wish(fields).map(Received::Subscribe),
-        Some("unsubscribe") => fields.complete(|| Some(Received::Unsubscribe)),
-        Some("message") => Message::read(fields, limits).map(Received::Message),
-        Some("choice") => Choice::read(fields, limits).map(Received::Choice),
-        Some("approval") => Approval::read(fields, limits).map(Received::Approval),
-        Some("command") => Command::read(fields, limits).map(Received::Command),
-        Some(_) => fields.complete(|| Some(Received::Ping)),
-        None => Err(fields.refuse()),
+        Some("subscribe") => parse_wish(fields).map(ClientFrame::Subscribe),
+        Some("unsubscribe") => fields.complete(|| Some(ClientFrame::Unsubscribe)),
+        Some("message") => MessageInput::from_fields(fields, limits).map(ClientFrame::Message),
+        Some("choice") => ChoiceInput::from_fields(fields, limits).map(ClientFrame::Choice),
+        Some("approval") => ApprovalInput::from_fields(fields, limits).map(ClientFrame::Approval),
+        Some("command") => CommandInput::from_fields(fields, limits).map(ClientFrame::Command),
+        Some(_) => fields.complete(|| Some(ClientFrame::Ping)),
+        None => Err(fields.into_problem()),
     };
     (about, received)
 }
 
-fn wish(mut fields: Fields<Value>) -> Result<Wish, Problem> {
-    let agent = fields.optional("agent", NAME, text(name));
-    let thread = fields.optional("thread", NAME, text(name));
-    let correlation = fields.optional("correlation", UUID, text(parsed));
-    let after = fields.optional("after", format!("text: {PLACE}"), text(parsed));
-    let live = fields.optional("live", "true or false", flag);
-    let turn_status = fields.optional("turn_status", "true or false", flag);
-    let filter = Filter { agent, thread, correlation };
+fn parse_wish(mut fields: RequestFields<Value>) -> Result<WatchRequest, Problem> {
+    let agent = fields.optional("agent", NAME, json_text(parse_name));
+    let thread = fields.optional("thread", NAME, json_text(parse_name));
+    let correlation = fields.optional("correlation", UUID, json_text(parse_text));
+    let after = fields.optional("after", format!("text: {PLACE}"), json_text(parse_text));
+    let live = fields.optional("live", "true or false", json_bool);
+    let turn_status = fields.optional("turn_status", "true or false", json_bool);
+    let filter = WatchFilter { agent, thread, correlation };
     let (live, turn_status) = (live.unwrap_or_default(), turn_status.unwrap_or_default());
-    fields.complete(|| Some(Wish { filter, after, live, turn_status }))
+    fields.complete(|| Some(WatchRequest { filter, after, live, turn_status }))
 }
 
 /// A frame for the client.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Sent<'a> {
+pub enum ServerFrame<'a> {
     /// The first frame of a connection.
     Hello {
         version: &'static str,
@@ -133,7 +135,7 @@ pub enum Sent<'a> {
     #[serde(rename = "turn.status")]
     TurnStatus {
         id: &'a str,
-        change: Told<&'a v1::TurnStatus>,
+        change: SortedJson<&'a v1::TurnStatus>,
     },
     Live {
         id: &'a str,
@@ -142,13 +144,13 @@ pub enum Sent<'a> {
     },
     Accepted {
         #[serde(flatten)]
-        about: &'a About,
+        about: &'a FrameReference,
         #[serde(flatten)]
-        accepted: &'a Accepted,
+        accepted: &'a AcceptedInput,
     },
     Error {
         #[serde(flatten)]
-        about: &'a About,
+        about: &'a FrameReference,
         problem: &'a Problem,
     },
     Pong,
@@ -158,7 +160,7 @@ pub enum Sent<'a> {
     },
 }
 
-impl<'a> Sent<'a> {
+impl<'a> ServerFrame<'a> {
     pub fn hello(limits: &GatewayConfig) -> Self {
         Self::Hello {
             version: env!("CARGO_PKG_VERSION"),
@@ -170,12 +172,12 @@ impl<'a> Sent<'a> {
     }
 
     /// Builds the frame for an item of a subscription.
-    pub fn shown(id: &'a str, shown: Shown<'a>) -> Self {
+    pub fn from_watched(id: &'a str, shown: WatchItem<'a>) -> Self {
         match shown {
-            Shown::Start(place) => Self::Subscribed { id, from: place.to_string() },
-            Shown::Event(event) => Self::Event { id, place: Place::of(event).to_string(), event },
-            Shown::TurnStatus(change) => Self::TurnStatus { id, change: Told(change) },
-            Shown::Live(name, data) => Self::Live { id, name, data },
+            WatchItem::Start(place) => Self::Subscribed { id, from: place.to_string() },
+            WatchItem::Event(event) => Self::Event { id, place: LogPosition::of_event(event).to_string(), event },
+            WatchItem::TurnStatus(change) => Self::TurnStatus { id, change: SortedJson(change) },
+            WatchItem::Live(name, data) => Self::Live { id, name, data },
         }
     }
 

@@ -6,17 +6,17 @@ use axum::extract::ws::Message;
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::frames::Sent;
+use super::frames::ServerFrame;
 use crate::{
     auth::Caller,
-    fields::Fields,
+    fields::RequestFields,
     http::Gateway,
     problem::Problem,
-    watch::{Shown, Watch, Wish},
+    watch::{ClientWatch, WatchItem, WatchRequest},
 };
 
 /// They end with it.
-pub struct Subscriptions {
+pub struct SubscriptionSet {
     /// The most subscriptions at a time.
     most: usize,
     watches: HashMap<String, AbortOnDropHandle<()>>,
@@ -24,7 +24,7 @@ pub struct Subscriptions {
     crowded: CancellationToken,
 }
 
-impl Subscriptions {
+impl SubscriptionSet {
     pub fn new(most: usize, crowded: CancellationToken) -> Self {
         Self { most, watches: HashMap::new(), crowded }
     }
@@ -36,24 +36,24 @@ impl Subscriptions {
         caller: &Caller,
         client: &mpsc::Sender<Message>,
         id: String,
-        wish: Wish,
+        wish: WatchRequest,
     ) -> Result<(), Problem> {
         if self.watches.contains_key(&id) {
-            return Err(refused(format!("an id that is not subscribed; unsubscribe {id} first")));
+            return Err(id_problem(format!("an id that is not subscribed; unsubscribe {id} first")));
         }
         if self.watches.len() >= self.most {
             let expected = format!("at most {} subscriptions of a connection; unsubscribe one first", self.most);
-            return Err(refused(expected));
+            return Err(id_problem(expected));
         }
         let name = id.clone();
-        let frame = move |shown: Shown<'_>| Message::Text(Sent::shown(&name, shown).to_json().into());
+        let frame = move |shown: WatchItem<'_>| Message::Text(ServerFrame::from_watched(&name, shown).to_json().into());
         // It costs what a stream does, and counts as one.
         let permit = gateway.stream_permit(caller, None)?;
-        let watch = Watch::begin(gateway, caller, wish, frame).await?;
+        let watch = ClientWatch::begin(gateway, caller, wish, frame).await?;
         let (client, crowded) = (client.clone(), self.crowded.clone());
         let forwarding = async move {
             tokio::select! {
-                () = permit.revoked() => crowded.cancel(),
+                () = permit.wait_until_revoked() => crowded.cancel(),
                 () = watch.forward(client) => {}
             }
         };
@@ -63,7 +63,7 @@ impl Subscriptions {
 
     /// Ends one. Nothing more comes of it afterwards.
     pub async fn remove(&mut self, id: &str) -> Result<(), Problem> {
-        let watch = self.watches.remove(id).ok_or_else(|| refused("the id of a subscription of this connection"))?;
+        let watch = self.watches.remove(id).ok_or_else(|| id_problem("the id of a subscription of this connection"))?;
         watch.abort();
         // It ends with the error that it was aborted.
         drop(watch.await);
@@ -71,8 +71,8 @@ impl Subscriptions {
     }
 }
 
-fn refused(expected: impl Into<String>) -> Problem {
-    let mut fields = Fields::from_query(None);
+fn id_problem(expected: impl Into<String>) -> Problem {
+    let mut fields = RequestFields::from_query(None);
     fields.reject("id", expected);
-    fields.refuse()
+    fields.into_problem()
 }

@@ -19,9 +19,9 @@ fn outcomes() -> Vec<(&'static str, Option<Value>)> {
 fn fill_with(params: Value, event: &Value, analysis: &str) -> Result<Value, String> {
     let Value::Object(params) = params else { panic!("{params}") };
     let outcomes = outcomes();
-    let outcomes: Vec<Outcome<'_>> =
-        outcomes.iter().map(|(event, result)| Outcome { event, result: result.as_ref() }).collect();
-    let scope = Scope { outcomes: &outcomes, thread_id: "t_1", analysis, summary: "about prices", event };
+    let outcomes: Vec<StepOutcome<'_>> =
+        outcomes.iter().map(|(event, result)| StepOutcome { event, result: result.as_ref() }).collect();
+    let scope = ReferenceScope { outcomes: &outcomes, thread_id: "t_1", analysis, summary: "about prices", event };
     fill(&params, &scope).map(Value::Object)
 }
 
@@ -167,7 +167,7 @@ fn filling_is_bounded() {
     assert_eq!(filled(&references(REFERENCES)).unwrap(), "1".repeat(REFERENCES));
     assert_eq!(filled(&references(REFERENCES + 1)).unwrap_err(), "the parameters have more than 256 references");
     let Value::Object(many) = json!({"x": references(REFERENCES + 1)}) else { unreachable!() };
-    assert_eq!(uses(&many, &|_| true), Err("the parameters have more than 256 references".to_owned()));
+    assert_eq!(find_all(&many, &|_| true), Err("the parameters have more than 256 references".to_owned()));
 
     let large = json!("y".repeat(100 * 1024));
     let text = |count: usize| json!({"a": "{event}", "b": "{event}".repeat(count)});
@@ -188,8 +188,9 @@ fn filling_is_bounded() {
 fn ten_thousand_steps_can_be_referred_to() {
     let result = json!({"x": 1});
     let names: Vec<String> = (0..10_000).map(|number| format!("step.{number}")).collect();
-    let outcomes: Vec<Outcome<'_>> = names.iter().map(|event| Outcome { event, result: Some(&result) }).collect();
-    let scope = Scope { outcomes: &outcomes, thread_id: "", analysis: "", summary: "", event: &Value::Null };
+    let outcomes: Vec<StepOutcome<'_>> =
+        names.iter().map(|event| StepOutcome { event, result: Some(&result) }).collect();
+    let scope = ReferenceScope { outcomes: &outcomes, thread_id: "", analysis: "", summary: "", event: &Value::Null };
     let Value::Object(params) = json!({"x": "{step.9999.x}".repeat(REFERENCES)}) else { unreachable!() };
     assert_eq!(fill(&params, &scope).unwrap()["x"], "1".repeat(REFERENCES));
     let Value::Object(params) = json!({"x": "{step.none.x}"}) else { unreachable!() };
@@ -217,7 +218,7 @@ proptest! {
     fn nothing_brings_it_down(value in json_value(), event in json_value()) {
         let _ = fill_with(json!({"action": value, "b": value}), &event, "analysis");
         if let Value::Object(params) = value {
-            let _ = uses(&params, &|name| name.starts_with('t'));
+            let _ = find_all(&params, &|name| name.starts_with('t'));
         }
     }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::chain::{Step, THINK, check, format, references};
+use crate::chain::{StepSpec, THINK, check, format, references};
 
 /// Every chain, with the thread it runs in. The threads' ids are those in the chains.
 const CHAINS: [(&str, &str); 13] = [
@@ -182,7 +182,7 @@ fn known(event: &str) -> bool {
     EVENTS.contains(&event)
 }
 
-fn read(text: &str) -> Vec<Step> {
+fn read(text: &str) -> Vec<StepSpec> {
     format::parse(text, 12).unwrap()
 }
 
@@ -192,13 +192,13 @@ fn every_chain_is_read_and_nothing_is_wrong_with_it() {
         let steps = read(text);
         assert_eq!(check::mistakes(&steps, known, thread), [""; 0], "{text}");
         // All of them end in an answer.
-        assert_eq!(format::ending_in_think(steps.clone()), steps);
-        assert_eq!(format::read(&format::write(&steps), 12).unwrap(), steps);
+        assert_eq!(format::with_final_think(steps.clone()), steps);
+        assert_eq!(format::from_json(&format::to_json(&steps), 12).unwrap(), steps);
         let answer = format!("```json\n{{\"chain\": {text}}}\n```");
         assert_eq!(read(&answer), steps);
         // What tasks are to do is a chain, too.
         for action in steps.iter().filter_map(|step| step.params.get("action")) {
-            assert_eq!(check::mistakes(&format::read(action, 12).unwrap(), known, thread), [""; 0]);
+            assert_eq!(check::mistakes(&format::from_json(action, 12).unwrap(), known, thread), [""; 0]);
         }
     }
 }
@@ -214,15 +214,15 @@ fn every_chain_is_about_its_own_thread() {
 }
 
 /// Carries a chain out as far as its references go; every event comes to what `result` says.
-fn filled(text: &str, result: impl Fn(&Step) -> Value) -> Vec<(String, Value)> {
+fn filled(text: &str, result: impl Fn(&StepSpec) -> Value) -> Vec<(String, Value)> {
     let steps = read(text);
     let mut results: Vec<(u32, String, Value)> = Vec::new();
     let mut all = Vec::new();
     for step in &steps {
         let earlier = results.iter().filter(|(group, ..)| *group < step.group);
         let outcomes: Vec<_> =
-            earlier.map(|(_, event, result)| references::Outcome { event, result: Some(result) }).collect();
-        let scope = references::Scope {
+            earlier.map(|(_, event, result)| references::StepOutcome { event, result: Some(result) }).collect();
+        let scope = references::ReferenceScope {
             outcomes: &outcomes,
             thread_id: "compete_001",
             analysis: "Highlight premium features.",
@@ -240,7 +240,7 @@ fn filled(text: &str, result: impl Fn(&Step) -> Value) -> Vec<(String, Value)> {
 fn results_flow_through_the_chains() {
     let now = json!({"now": "2026-03-25T10:00:00+01:00", "date": "2026-03-25", "time_zone": "Europe/Berlin"});
     let week = json!({"start": "2026-03-30T00:00:00+02:00", "end": "2026-04-06T00:00:00+02:00", "date": "2026-03-30"});
-    let result = |step: &Step| match step.event.as_str() {
+    let result = |step: &StepSpec| match step.event.as_str() {
         "tools.now" => now.clone(),
         "tools.date_calc" => week.clone(),
         "team.members" => json!({"members": [{"name": step.params["team"]}]}),
@@ -261,7 +261,7 @@ fn results_flow_through_the_chains() {
 fn what_is_to_be_decided_is_kept_apart() {
     assert_eq!(read(FORMAT)[1].decide.as_deref(), Some("if urgent"));
     let action = &read(SARAH)[0].params["action"];
-    let [create, notify] = format::read(action, 12).unwrap().try_into().unwrap();
+    let [create, notify] = format::from_json(action, 12).unwrap().try_into().unwrap();
     assert_eq!(create.decide.as_deref(), Some("find next available slot"));
     assert_eq!(
         Value::Object(create.params),
@@ -271,7 +271,8 @@ fn what_is_to_be_decided_is_kept_apart() {
     );
     assert_eq!((notify.group, notify.decide), (1, None));
     // Registered as it is: what is to be decided is decided when the mail is there.
-    let scope = references::Scope { outcomes: &[], thread_id: "t", analysis: "", summary: "", event: &Value::Null };
+    let scope =
+        references::ReferenceScope { outcomes: &[], thread_id: "t", analysis: "", summary: "", event: &Value::Null };
     let params: Map<String, Value> = read(SARAH)[0].params.clone();
     assert_eq!(references::fill(&params, &scope).unwrap(), params);
 }

@@ -21,7 +21,7 @@ pub(super) fn nearest(now: Timestamp, at: Time, zone: &TimeZone) -> Timestamp {
 }
 
 /// The date of the day that ends then.
-pub(super) fn name(end: Timestamp, zone: &TimeZone) -> Result<Date, String> {
+pub(super) fn date_of(end: Timestamp, zone: &TimeZone) -> Result<Date, String> {
     let before = end.checked_sub(HALF_A_DAY).map_err(|error| format!("day: {error}"))?;
     Ok(before.to_zoned(zone.clone()).date())
 }
@@ -50,8 +50,8 @@ mod tests {
         ] {
             let now: Timestamp = now.parse().unwrap();
             let end = nearest(now, ends_at.parse().unwrap(), &zone);
-            assert_eq!(name(end, &zone).unwrap().to_string(), day, "{ends_at}, {now}");
-            assert!(name(end, &zone).unwrap() <= now.to_zoned(zone.clone()).date());
+            assert_eq!(date_of(end, &zone).unwrap().to_string(), day, "{ends_at}, {now}");
+            assert!(date_of(end, &zone).unwrap() <= now.to_zoned(zone.clone()).date());
         }
     }
 }

@@ -4,15 +4,18 @@ use kairo_events::ids;
 use kairo_proto::v1::{MemoryAppended, decided_event::Event};
 use serde_json::{Map, Value, json};
 
-use super::{CONTENT_BYTES, KEYWORD_BYTES, KEYWORDS, KINDS, Kept, SUBJECT_BYTES, day, keywords, text, texts};
+use super::{
+    CONTENT_BYTES, KEYWORD_BYTES, KEYWORDS, KINDS, SUBJECT_BYTES, SealedText, memory_day, normalize_keywords,
+    text_list, text_param,
+};
 use crate::{
-    answer::json_in,
-    answer_forms, chat,
-    intrinsics::{Begun, Context, Done, Intrinsic},
-    memories::Recent,
+    answer_schemas, chat_client,
+    intrinsics::{Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart},
+    memories::KnownMemory,
+    model_answer::extract_json,
     request::{ModelRequest, Tool},
-    secrets::{self, Cleaned},
-    thread::{Entry, Thread, cut_to},
+    secrets::{self, RedactedText},
+    thread::{Thread, ThreadEntry, cut_to},
 };
 
 /// Of a thread, so much is shown to the model, in bytes: its end. And of one entry.
@@ -42,7 +45,7 @@ const LISTS: [(&str, &str); 5] = [
     ("facts", "Key information"),
 ];
 
-pub(super) fn append() -> Intrinsic {
+pub(super) fn intrinsic() -> Intrinsic {
     let description = "Writes to the agent's memory: the content that is given, or, without one, what happened in a \
                        thread since it was last written down. Keywords are found if none are given. What corrects \
                        a memory replaces it: name its memory_id, which memory.search tells, in replaces.";
@@ -75,66 +78,82 @@ pub(super) fn append() -> Intrinsic {
     Intrinsic { tool, begin, finish }
 }
 
-fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
-    kind(params)?;
-    day(context, params)?;
-    replaced(context, params)?;
-    let given = texts(params, "keywords")?;
-    let (tier, prompt, shown, form) = match content(params)? {
+fn begin(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    kind_param(params)?;
+    memory_day(context, params)?;
+    replaced_memory(context, params)?;
+    let given = text_list(params, "keywords")?;
+    let (tier, prompt, shown, form) = match content_param(params)? {
         Some(content) if !given.is_empty() || context.memory_rules > 0 => {
-            return Ok(write(context, params, content, &given)?.into());
+            return Ok(write_given(context, params, content, &given)?.into());
         }
-        Some(content) => ("light", FIND_KEYWORDS, secrets::take_out(content).text, answer_forms::keywords_of_one()),
-        None => match told(thread(context, params)?) {
-            Some(told) => ("fast", WRITE_ENTRY, end(&told.text), answer_forms::entry()),
-            None => return Ok(nothing().into()),
+        Some(content) => {
+            ("light", FIND_KEYWORDS, secrets::redact(content).text, answer_schemas::single_memory_keywords())
+        }
+        None => match thread_news(thread_param(context, params)?) {
+            Some(told) => ("fast", WRITE_ENTRY, shown_end(&told.text), answer_schemas::journal_entry()),
+            None => return Ok(nothing_new().into()),
         },
     };
-    Ok(Begun::Ask(ModelRequest::of(tier, prompt, shown).answered_as(form)))
+    Ok(IntrinsicStart::Ask(ModelRequest::from_prompt(tier, prompt, shown).with_answer_schema(form)))
 }
 
-fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {
+fn finish(
+    context: &IntrinsicContext<'_>,
+    params: &Map<String, Value>,
+    answer: &str,
+) -> Result<IntrinsicOutcome, String> {
     // Whatever a model says of what happened is better kept than lost.
-    if context.memory_rules > 0 && content(params)?.is_none() && !answer.trim().is_empty() && !has_object(answer) {
+    if context.memory_rules > 0 && content_param(params)?.is_none() && !answer.trim().is_empty() && !has_object(answer)
+    {
         return write_entry(context, params, &Map::from_iter([("content".to_owned(), json!(answer.trim()))]));
     }
-    let Value::Object(answer) = json_in(answer)? else { return Err("expected a JSON object".to_owned()) };
-    match content(params)? {
+    let Value::Object(answer) = extract_json(answer)? else { return Err("expected a JSON object".to_owned()) };
+    match content_param(params)? {
         Some(content) => {
-            let found = texts(&answer, "keywords")?;
-            write(context, params, content, &found)
+            let found = text_list(&answer, "keywords")?;
+            write_given(context, params, content, &found)
         }
         None => write_entry(context, params, &answer),
     }
 }
 
 fn has_object(answer: &str) -> bool {
-    matches!(json_in(answer), Ok(Value::Object(_)))
+    matches!(extract_json(answer), Ok(Value::Object(_)))
 }
 
 /// Writes the news of a thread as they were said, for an entry that no model could write.
-pub fn write_as_said(context: &Context<'_>, params: &Map<String, Value>) -> Result<Done, String> {
-    let said = told(thread(context, params)?).ok_or("there is nothing to write down")?;
+pub fn write_as_said(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicOutcome, String> {
+    let said = thread_news(thread_param(context, params)?).ok_or("there is nothing to write down")?;
     let from = said.text.ceil_char_boundary(said.text.len().saturating_sub(CONTENT_BYTES));
     let content = said.text.get(from..).unwrap_or_default().to_owned();
     write_entry(context, params, &Map::from_iter([("content".to_owned(), json!(content))]))
 }
 
 /// Writes what is given.
-fn write(context: &Context<'_>, params: &Map<String, Value>, content: &str, words: &[&str]) -> Result<Done, String> {
+fn write_given(
+    context: &IntrinsicContext<'_>,
+    params: &Map<String, Value>,
+    content: &str,
+    words: &[&str],
+) -> Result<IntrinsicOutcome, String> {
     let sources = vec![context.turn.correlation.to_string()];
-    appended(context, params, Cleaned { text: content.to_owned(), secrets: Vec::new() }, words, sources)
+    append_memory(context, params, RedactedText { text: content.to_owned(), secrets: Vec::new() }, words, sources)
 }
 
 /// Writes what a model said of a thread.
-fn write_entry(context: &Context<'_>, params: &Map<String, Value>, entry: &Map<String, Value>) -> Result<Done, String> {
-    let thread = thread(context, params)?;
-    let taken = told(thread).map(|told| told.secrets).unwrap_or_default();
+fn write_entry(
+    context: &IntrinsicContext<'_>,
+    params: &Map<String, Value>,
+    entry: &Map<String, Value>,
+) -> Result<IntrinsicOutcome, String> {
+    let thread = thread_param(context, params)?;
+    let taken = thread_news(thread).map(|told| told.secrets).unwrap_or_default();
     let content = entry.get("content").and_then(Value::as_str).map(str::trim).filter(|content| !content.is_empty());
     let mut content = content.ok_or("content: expected a text")?.to_owned();
-    let mut words = texts(entry, "keywords")?;
+    let mut words = text_list(entry, "keywords")?;
     for (field, head) in LISTS {
-        let items = texts(entry, field)?;
+        let items = text_list(entry, field)?;
         if !items.is_empty() {
             content.push_str(&format!("\n{head}: {}", items.join("; ")));
         }
@@ -143,38 +162,47 @@ fn write_entry(context: &Context<'_>, params: &Map<String, Value>, entry: &Map<S
         }
     }
     let sources = thread.fresh.iter().take(SOURCES).map(|event| event.to_string()).collect();
-    appended(context, params, Cleaned { text: cut_to(&content, CONTENT_BYTES), secrets: taken }, &words, sources)
+    append_memory(
+        context,
+        params,
+        RedactedText { text: cut_to(&content, CONTENT_BYTES), secrets: taken },
+        &words,
+        sources,
+    )
 }
 
-fn appended(
-    context: &Context<'_>,
+fn append_memory(
+    context: &IntrinsicContext<'_>,
     params: &Map<String, Value>,
-    content: Cleaned,
+    content: RedactedText,
     words: &[&str],
     source_event_ids: Vec<String>,
-) -> Result<Done, String> {
-    let replaced = replaced(context, params)?;
+) -> Result<IntrinsicOutcome, String> {
+    let replaced = replaced_memory(context, params)?;
     let memory = match replaced {
         Some(known) => known.memory_id.parse().map_err(|error| format!("replaces: {error}"))?,
-        None => ids::derived(context.id, "memory"),
+        None => ids::derive(context.id, "memory"),
     };
-    let kept = Kept::of(context.secret_key, memory, content)?;
-    let subject = text(params, "subject").or(replaced.map(|known| known.subject.as_str())).unwrap_or_default();
-    let subject = cut_to(&secrets::take_out(subject).text, SUBJECT_BYTES);
-    let thread = thread(context, params);
+    let kept = SealedText::seal(context.secret_key, memory, content)?;
+    let subject = text_param(params, "subject").or(replaced.map(|known| known.subject.as_str())).unwrap_or_default();
+    let subject = cut_to(&secrets::redact(subject).text, SUBJECT_BYTES);
+    let thread = thread_param(context, params);
     let user = thread.as_ref().map_or(&context.turn.user, |thread| &thread.user);
-    let mut outside = context.state.outside_of(context.turn);
-    outside.see(thread.iter().flat_map(|thread| thread.outside.marks()));
-    outside.see(replaced.into_iter().flat_map(|known| known.outside.marks()));
-    let keywords = keywords(words.iter().copied());
+    let mut outside = context.state.provenance_of(context.turn);
+    outside.add_marks(thread.iter().flat_map(|thread| thread.outside.marks()));
+    outside.add_marks(replaced.into_iter().flat_map(|known| known.outside.marks()));
+    let keywords = normalize_keywords(words.iter().copied());
     let is_without_words = keywords.is_empty();
     let event = MemoryAppended {
         memory_id: memory.to_string(),
-        kind: replaced.filter(|_| text(params, "kind").is_none()).map_or(kind(params)?, |known| &known.kind).to_owned(),
+        kind: replaced
+            .filter(|_| text_param(params, "kind").is_none())
+            .map_or(kind_param(params)?, |known| &known.kind)
+            .to_owned(),
         subject,
         content: kept.text,
         keywords,
-        day: day(context, params)?.to_string(),
+        day: memory_day(context, params)?.to_string(),
         source_event_ids,
         secrets: kept.sealed,
         user: user.clone(),
@@ -191,19 +219,19 @@ fn appended(
     if let (Some(known), Some(fields)) = (replaced, result.as_object_mut()) {
         fields.insert("before".to_owned(), json!(known.content));
     }
-    Ok(Done { events: vec![Event::MemoryAppended(event)], result })
+    Ok(IntrinsicOutcome { events: vec![Event::MemoryAppended(event)], result })
 }
 
 /// Nothing happened that is not written down.
-fn nothing() -> Done {
+fn nothing_new() -> IntrinsicOutcome {
     let reason = "nothing happened in the thread since it was last written down";
-    Done { events: Vec::new(), result: json!({ "memory_id": null, "reason": reason }) }
+    IntrinsicOutcome { events: Vec::new(), result: json!({ "memory_id": null, "reason": reason }) }
 }
 
-fn content(params: &Map<String, Value>) -> Result<Option<&str>, String> {
+fn content_param(params: &Map<String, Value>) -> Result<Option<&str>, String> {
     match params.get("content") {
         None | Some(Value::Null) => Ok(None),
-        Some(_) => match text(params, "content") {
+        Some(_) => match text_param(params, "content") {
             Some(content) if content.len() <= CONTENT_BYTES => Ok(Some(content)),
             Some(_) => Err(format!("content: expected at most {CONTENT_BYTES} bytes")),
             None => Err("content: expected a text that is not empty".to_owned()),
@@ -211,16 +239,19 @@ fn content(params: &Map<String, Value>) -> Result<Option<&str>, String> {
     }
 }
 
-fn kind(params: &Map<String, Value>) -> Result<&'static str, String> {
-    let given = text(params, "kind").unwrap_or("journal");
+fn kind_param(params: &Map<String, Value>) -> Result<&'static str, String> {
+    let given = text_param(params, "kind").unwrap_or("journal");
     let known = KINDS.iter().copied().find(|kind| *kind == given);
     known.ok_or_else(|| format!("kind: expected one of {}, found {given:?}", KINDS.join(", ")))
 }
 
 /// The memory that this one corrects: one of the same user that is at hand, and holds no secret, which would be lost.
-fn replaced<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<Option<&'c Recent>, String> {
-    let Some(id) = text(params, "replaces") else { return Ok(None) };
-    let known = context.state.memories.at_hand(id, &context.turn.user);
+fn replaced_memory<'c>(
+    context: &IntrinsicContext<'c>,
+    params: &Map<String, Value>,
+) -> Result<Option<&'c KnownMemory>, String> {
+    let Some(id) = text_param(params, "replaces") else { return Ok(None) };
+    let known = context.state.memories.find_by_id(id, &context.turn.user);
     let known = known.ok_or(
         "replaces: no such memory of this user was written lately; leave it out: of two memories the newer one holds",
     )?;
@@ -231,28 +262,28 @@ fn replaced<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<Op
 }
 
 /// The thread that is named, or the turn's own. Nobody writes down another user's.
-fn thread<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<&'c Thread, String> {
-    let id = text(params, "thread_id").unwrap_or(&context.turn.thread_id);
+fn thread_param<'c>(context: &IntrinsicContext<'c>, params: &Map<String, Value>) -> Result<&'c Thread, String> {
+    let id = text_param(params, "thread_id").unwrap_or(&context.turn.thread_id);
     let user = &context.turn.user;
     let thread = context.state.threads.get(id).filter(|thread| thread.user == *user || user.is_empty());
     thread.map(|thread| &**thread).ok_or_else(|| format!("thread_id: there is no thread {id:?} of this user"))
 }
 
 /// Returns the news of a thread since its last journal entry, without secrets; `None` if there are none.
-fn told(thread: &Thread) -> Option<Cleaned> {
+fn thread_news(thread: &Thread) -> Option<RedactedText> {
     let lines: Vec<String> =
-        thread.entries().rev().take(thread.news).filter_map(|entry| line(&thread.user, entry)).collect();
+        thread.entries().rev().take(thread.news).filter_map(|entry| entry_line(&thread.user, entry)).collect();
     let told = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
-    (!thread.fresh.is_empty() && !told.is_empty()).then(|| secrets::take_out(&told))
+    (!thread.fresh.is_empty() && !told.is_empty()).then(|| secrets::redact(&told))
 }
 
-fn line(user: &str, entry: &Entry) -> Option<String> {
+fn entry_line(user: &str, entry: &ThreadEntry) -> Option<String> {
     let line = match entry {
-        Entry::User { words, .. } => format!("{user}: {}", words.in_words()),
-        Entry::Said { text, .. } => format!("agent: {text}"),
-        Entry::Notice { text, .. } => text.clone(),
-        Entry::Client { text, calls, .. } => chat::in_words(text, calls),
-        Entry::Called { text, calls, .. } => {
+        ThreadEntry::User { words, .. } => format!("{user}: {}", words.in_words()),
+        ThreadEntry::Said { text, .. } => format!("agent: {text}"),
+        ThreadEntry::Notice { text, .. } => text.clone(),
+        ThreadEntry::Client { text, calls, .. } => chat_client::client_calls_text(text, calls),
+        ThreadEntry::Called { text, calls, .. } => {
             // What was written to memory need not be written down again.
             let calls = calls.iter().filter(|call| !call.tool.starts_with("memory."));
             let ended = calls.map(|call| {
@@ -268,7 +299,7 @@ fn line(user: &str, entry: &Entry) -> Option<String> {
 }
 
 /// The end of a text, as much of it as is shown.
-fn end(text: &str) -> String {
+fn shown_end(text: &str) -> String {
     let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_BYTES));
     text.get(from..).unwrap_or_default().to_owned()
 }

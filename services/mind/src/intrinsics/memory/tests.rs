@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{
-    intrinsics::{Begun, Context, Done, Intrinsic, named},
-    request::{Catalogue, Message, ModelRequest},
-    state::{AgentState, Cause, Profile, Turn},
-    thread::{Call, Entry, Keeping, WithCalls},
+    intrinsics::{Intrinsic, IntrinsicContext, IntrinsicOutcome, IntrinsicStart, by_name},
+    request::{Catalogue, ModelRequest, PromptMessage},
+    state::{AgentState, AgentTurn, Profile, TurnCause},
+    thread::{AnswerFields, EntryRetention, ThreadCall, ThreadEntry},
 };
 
-const KEY: sealing::Key = [7; 32];
+const KEY: sealing::SealingKey = [7; 32];
 
 /// Midnight has passed in Berlin, not in London.
 fn now() -> Timestamp {
@@ -30,27 +30,32 @@ fn state() -> AgentState {
 }
 
 fn say(state: &mut AgentState, thread: &str, event: &str, text: &str) {
-    let entry = Entry::User { turn: Uuid::nil(), words: text.into() };
-    state.add(1, thread, entry);
+    let entry = ThreadEntry::User { turn: Uuid::nil(), words: text.into() };
+    state.add_entry(1, thread, entry);
     state.threads.get_mut(thread).unwrap().fresh.push_back(event.into());
 }
 
-fn turn(user: &str) -> Turn {
-    Turn { message_id: "m-1".to_owned(), ..Turn::new(Cause::Message, Uuid::from_u128(9), "t", user) }
+fn turn(user: &str) -> AgentTurn {
+    AgentTurn { message_id: "m-1".to_owned(), ..AgentTurn::new(TurnCause::Message, Uuid::from_u128(9), "t", user) }
 }
 
-fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl FnOnce(&Context<'_>) -> T) -> T {
+fn with<T>(
+    state: &AgentState,
+    turn: &AgentTurn,
+    key: Option<&sealing::SealingKey>,
+    go: impl FnOnce(&IntrinsicContext<'_>) -> T,
+) -> T {
     with_rules(state, turn, key, 1, go)
 }
 
 fn with_rules<T>(
     state: &AgentState,
-    turn: &Turn,
-    key: Option<&sealing::Key>,
+    turn: &AgentTurn,
+    key: Option<&sealing::SealingKey>,
     memory_rules: u32,
-    go: impl FnOnce(&Context<'_>) -> T,
+    go: impl FnOnce(&IntrinsicContext<'_>) -> T,
 ) -> T {
-    go(&Context {
+    go(&IntrinsicContext {
         agent: "default",
         state,
         turn_id: turn.correlation,
@@ -71,29 +76,29 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn tool(name: &str) -> &'static Intrinsic {
-    named(name).unwrap()
+    by_name(name).unwrap()
 }
 
-fn begin(state: &AgentState, name: &str, params: Value) -> Result<Begun, String> {
+fn begin(state: &AgentState, name: &str, params: Value) -> Result<IntrinsicStart, String> {
     with(state, &turn("ann"), Some(&KEY), |context| (tool(name).begin)(context, &object(params)))
 }
 
-fn asked(begun: Result<Begun, String>) -> ModelRequest {
+fn asked(begun: Result<IntrinsicStart, String>) -> ModelRequest {
     match begun {
-        Ok(Begun::Ask(request)) => request,
-        Ok(Begun::Done(done)) => panic!("{}", done.result),
-        Ok(Begun::Read { result, .. }) => panic!("{result}"),
-        Ok(Begun::Request(ask)) => panic!("{ask:?}"),
-        Ok(Begun::Question(inquiry)) => panic!("{inquiry:?}"),
+        Ok(IntrinsicStart::Ask(request)) => request,
+        Ok(IntrinsicStart::Done(done)) => panic!("{}", done.result),
+        Ok(IntrinsicStart::Read { result, .. }) => panic!("{result}"),
+        Ok(IntrinsicStart::Request(ask)) => panic!("{ask:?}"),
+        Ok(IntrinsicStart::Question(inquiry)) => panic!("{inquiry:?}"),
         Err(flaw) => panic!("{flaw}"),
     }
 }
 
-fn finish(state: &AgentState, name: &str, params: Value, answer: &str) -> Result<Done, String> {
+fn finish(state: &AgentState, name: &str, params: Value, answer: &str) -> Result<IntrinsicOutcome, String> {
     with(state, &turn("ann"), Some(&KEY), |context| (tool(name).finish)(context, &object(params), answer))
 }
 
-fn memories(done: &Done) -> Vec<&MemoryAppended> {
+fn memories(done: &IntrinsicOutcome) -> Vec<&MemoryAppended> {
     let memories = done.events.iter().map(|event| {
         let Event::MemoryAppended(memory) = event else { panic!("not a memory: {event:?}") };
         memory
@@ -103,7 +108,7 @@ fn memories(done: &Done) -> Vec<&MemoryAppended> {
 
 fn shown(request: &ModelRequest) -> (&str, &str) {
     match request.messages.as_slice() {
-        [Message::System { text: system }, Message::User { text: user, .. }] => (system, user),
+        [PromptMessage::System { text: system }, PromptMessage::User { text: user, .. }] => (system, user),
         other => panic!("{other:?}"),
     }
 }
@@ -111,19 +116,21 @@ fn shown(request: &ModelRequest) -> (&str, &str) {
 #[test]
 fn what_is_given_is_written_at_once_and_without_its_secrets() {
     let params = json!({ "content": "Bank PIN 4711, and the WiFi password is hunter22." });
-    let Ok(Begun::Done(done)) = begin(&state(), "memory.append", params) else { panic!("asks") };
+    let Ok(IntrinsicStart::Done(done)) = begin(&state(), "memory.append", params) else { panic!("asks") };
     let memory = memories(&done)[0];
     assert_eq!(memory.content, "Bank PIN [secret pin], and the WiFi password is [secret password].");
     assert!(memory.lacks_keywords && memory.keywords.is_empty() && memory.secrets.len() == 2);
     let named = json!({ "content": "The kettle is red.", "keywords": ["Kettle"] });
-    let Ok(Begun::Done(done)) = begin(&state(), "memory.append", named) else { panic!("asks") };
+    let Ok(IntrinsicStart::Done(done)) = begin(&state(), "memory.append", named) else { panic!("asks") };
     assert!(!memories(&done)[0].lacks_keywords && memories(&done)[0].keywords == ["kettle"]);
 }
 
 #[test]
 fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
     let (state, anns) = (state(), turn("ann"));
-    let old = |go: &dyn Fn(&Context<'_>) -> Result<Begun, String>| with_rules(&state, &anns, Some(&KEY), 0, go);
+    let old = |go: &dyn Fn(&IntrinsicContext<'_>) -> Result<IntrinsicStart, String>| {
+        with_rules(&state, &anns, Some(&KEY), 0, go)
+    };
     let params = json!({ "content": "Bank PIN 4711, and the WiFi password is hunter22." });
     let request = asked(old(&|context| (tool("memory.append").begin)(context, &object(params.clone()))));
     let (system, user) = shown(&request);
@@ -131,7 +138,8 @@ fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
     assert_eq!(user, "Bank PIN [secret pin], and the WiFi password is [secret password].");
 
     let answer = "Sure:\n```json\n{\"keywords\": [\"WiFi\", \"wifi\", \"Bank\", \"[secret pin]\"]}\n```";
-    let finished = |context: &Context<'_>| (tool("memory.append").finish)(context, &object(params.clone()), answer);
+    let finished =
+        |context: &IntrinsicContext<'_>| (tool("memory.append").finish)(context, &object(params.clone()), answer);
     let done = with_rules(&state, &anns, Some(&KEY), 0, finished).unwrap();
     let memory = memories(&done)[0];
     assert_eq!((memory.kind.as_str(), memory.day.as_str(), memory.user.as_str()), ("journal", "2026-11-22", "ann"));
@@ -139,7 +147,8 @@ fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
     assert_eq!(memory.keywords, ["wifi", "bank"]);
     assert_eq!(memory.source_event_ids, [Uuid::from_u128(9).to_string()]);
     let id: Uuid = memory.memory_id.parse().unwrap();
-    let open = |at: usize| sealing::open(&KEY, id, &memory.secrets[at].name, &memory.secrets[at].sealed).unwrap();
+    let open =
+        |at: usize| sealing::open_secret(&KEY, id, &memory.secrets[at].name, &memory.secrets[at].sealed).unwrap();
     assert_eq!((memory.secrets.len(), open(0), open(1)), (2, "4711".to_owned(), "hunter22".to_owned()));
     assert!(!done.result.to_string().contains("hunter22"));
 }
@@ -160,13 +169,13 @@ fn what_corrects_a_memory_replaces_it_and_nobody_elses() {
         known(3, "ann", "The gate opens with [secret pin]."),
         known(4, "", "The harbour is closed on Sundays."),
     ] {
-        state.remembered(&memory);
+        state.apply_memory_appended(&memory);
     }
     let append = |content: &str, id: u128| {
         let params = json!({ "content": content, "replaces": Uuid::from_u128(id), "keywords": ["quay"] });
         begin(&state, "memory.append", params)
     };
-    let Ok(Begun::Done(done)) = append("The Aurora berths at quay 9.", 1) else { panic!("not written") };
+    let Ok(IntrinsicStart::Done(done)) = append("The Aurora berths at quay 9.", 1) else { panic!("not written") };
     let memory = memories(&done)[0];
     assert_eq!(memory.memory_id, Uuid::from_u128(1).to_string());
     assert_eq!((memory.kind.as_str(), memory.subject.as_str()), ("fact", "Aurora"));
@@ -178,11 +187,11 @@ fn what_corrects_a_memory_replaces_it_and_nobody_elses() {
         assert!(flaw.starts_with("replaces: "), "{other}: {flaw}");
     }
     let mut corrected = memory.clone();
-    state.remembered(&corrected);
+    state.apply_memory_appended(&corrected);
     assert_eq!(state.memories.learned.iter().filter(|known| known.memory_id == corrected.memory_id).count(), 1);
     // A fact that becomes something else is no fact any more.
     corrected.kind = "journal".into();
-    state.remembered(&corrected);
+    state.apply_memory_appended(&corrected);
     assert!(state.memories.learned.iter().all(|known| known.memory_id != corrected.memory_id));
 }
 
@@ -190,7 +199,7 @@ fn what_corrects_a_memory_replaces_it_and_nobody_elses() {
 fn without_a_key_secrets_are_lost_and_said_to_be() {
     let params = object(json!({ "content": "password: hunter22", "keywords": ["wifi", "hunter22 password: x9x9"] }));
     let begun = with(&state(), &turn("ann"), None, |context| (tool("memory.append").begin)(context, &params));
-    let Ok(Begun::Done(done)) = begun else { panic!("asks") };
+    let Ok(IntrinsicStart::Done(done)) = begun else { panic!("asks") };
     let memory = memories(&done)[0];
     assert_eq!(memory.content, "password: [secret password not kept: no key is configured]");
     assert_eq!((memory.secrets.len(), memory.keywords.as_slice()), (0, ["wifi".to_owned()].as_slice()));
@@ -200,7 +209,7 @@ fn without_a_key_secrets_are_lost_and_said_to_be() {
 fn a_thread_is_written_down_once() {
     let mut state = state();
     say(&mut state, "t", "e-1", "My password is hunter22. Sarah will lead the launch.");
-    let call = Call {
+    let call = ThreadCall {
         action: Uuid::nil(),
         tool: "calendar.check".into(),
         arguments: "{}".into(),
@@ -211,7 +220,7 @@ fn a_thread_is_written_down_once() {
         passed_back: String::new(),
         parts: Vec::new(),
     };
-    let (with, keeping) = (WithCalls::default(), Keeping { limit: 100, now: None, in_steps: false });
+    let (with, keeping) = (AnswerFields::default(), EntryRetention { limit: 100, now: None, in_steps: false });
     state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, with, keeping);
     let request = asked(begin(&state, "memory.append", json!({})));
     let (system, user) = shown(&request);
@@ -234,8 +243,10 @@ fn a_thread_is_written_down_once() {
     );
     assert_eq!(memory.source_event_ids, ["e-1"]);
 
-    state.remembered(&memory);
-    let Ok(Begun::Done(done)) = begin(&state, "memory.append", json!({ "thread_id": "t" })) else { panic!("asks") };
+    state.apply_memory_appended(&memory);
+    let Ok(IntrinsicStart::Done(done)) = begin(&state, "memory.append", json!({ "thread_id": "t" })) else {
+        panic!("asks")
+    };
     assert!(done.events.is_empty() && done.result["memory_id"].is_null());
     say(&mut state, "t", "e-2", "And the budget?");
     let request = asked(begin(&state, "memory.append", json!({})));
@@ -278,7 +289,7 @@ fn answers_that_are_not_what_was_asked_for_are_refused() {
     let done = finish(&state, "memory.append", json!({}), "They greeted each other.").unwrap();
     assert_eq!(memories(&done)[0].content, "They greeted each other.");
     assert!(memories(&done)[0].lacks_keywords);
-    state.remembered(&entry("e-1", "Something happened.", "2026-11-22"));
+    state.apply_memory_appended(&entry("e-1", "Something happened.", "2026-11-22"));
     let many = json!(vec![json!({ "kind": "fact", "content": "x" }); 101]).to_string();
     let odd = r#"[{"kind": "person", "content": "no subject"}]"#;
     for answer in
@@ -305,14 +316,14 @@ fn entry(event: &str, content: &str, day: &str) -> MemoryAppended {
 fn a_journal_is_digested_into_memories_that_name_their_sources() {
     let mut state = state();
     let daily = json!({ "period": "daily" });
-    let Ok(Begun::Done(none)) = begin(&state, "memory.digest", daily.clone()) else { panic!("asks") };
+    let Ok(IntrinsicStart::Done(none)) = begin(&state, "memory.digest", daily.clone()) else { panic!("asks") };
     assert_eq!((none.events.len(), &none.result["digested"]), (0, &json!(0)));
 
-    state.remembered(&entry("e-1", "The wifi password is [secret password].", "2026-11-22"));
-    state.remembered(&entry("e-2", "Sarah leads the launch.", "2026-11-22"));
-    state.remembered(&entry("e-3", "Last week's.", "2026-11-16"));
-    state.remembered(&MemoryAppended { user: "bob".into(), ..entry("e-4", "Bob's own.", "2026-11-22") });
-    state.remembered(&MemoryAppended {
+    state.apply_memory_appended(&entry("e-1", "The wifi password is [secret password].", "2026-11-22"));
+    state.apply_memory_appended(&entry("e-2", "Sarah leads the launch.", "2026-11-22"));
+    state.apply_memory_appended(&entry("e-3", "Last week's.", "2026-11-16"));
+    state.apply_memory_appended(&MemoryAppended { user: "bob".into(), ..entry("e-4", "Bob's own.", "2026-11-22") });
+    state.apply_memory_appended(&MemoryAppended {
         kind: "person".into(),
         subject: "Sarah".into(),
         ..entry("e-5", "Likes tea.", "2026-11-20")

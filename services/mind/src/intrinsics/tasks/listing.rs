@@ -5,12 +5,12 @@ use kairo_events::dates;
 use kairo_proto::words::TaskStatus;
 use serde_json::{Map, Value, json};
 
-use super::{Begun, Context, is_his, shown, zone_of};
+use super::{IntrinsicContext, IntrinsicStart, local_time, may_access, zone_of};
 use crate::{
     chain::format,
-    intrinsics::Done,
-    schedule::ask::time_zone,
-    tasks::{Filter, Status, Task, Wanted, What},
+    intrinsics::IntrinsicOutcome,
+    schedule::arguments::parse_time_zone,
+    tasks::{StatusFilter, Task, TaskActivation, TaskFilter, TaskPhase},
 };
 
 /// Most tasks listed at once.
@@ -18,10 +18,10 @@ pub const MOST: usize = 200;
 /// Tasks listed when nothing is said.
 const USUAL: usize = 50;
 
-pub fn list(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+pub fn list(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let zone = zone_of(context);
-    let now = context.now.to_zoned(time_zone(&zone)?);
-    let filter = filter(params, &now)?;
+    let now = context.now.to_zoned(parse_time_zone(&zone)?);
+    let filter = read_filter(params, &now)?;
     let limit = match params.get("limit") {
         None | Some(Value::Null) => USUAL,
         Some(limit) => match limit.as_u64().and_then(|limit| usize::try_from(limit).ok()) {
@@ -30,17 +30,17 @@ pub fn list(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun,
         },
     };
     let mut found = context.state.tasks.list(&filter);
-    found.retain(|task| is_his(context, task));
-    let tasks: Vec<Value> = found.iter().take(limit).map(|task| described(task, &zone, context.most_steps)).collect();
+    found.retain(|task| may_access(context, task));
+    let tasks: Vec<Value> = found.iter().take(limit).map(|task| task_json(task, &zone, context.most_steps)).collect();
     let mut result = json!({ "tasks": tasks });
     if let (Some(more @ 1..), Some(fields)) = (found.len().checked_sub(limit), result.as_object_mut()) {
         fields.insert("left_out".to_owned(), json!(more));
     }
-    Ok(Done { events: Vec::new(), result }.into())
+    Ok(IntrinsicOutcome { events: Vec::new(), result }.into())
 }
 
-fn described(task: &Task, zone: &str, most_steps: usize) -> Value {
-    let steps = format::read(&task.action, most_steps).unwrap_or_default();
+fn task_json(task: &Task, zone: &str, most_steps: usize) -> Value {
+    let steps = format::from_json(&task.action, most_steps).unwrap_or_default();
     let action: Vec<String> = steps.into_iter().map(|step| step.event).collect();
     let mut fields = Map::new();
     let mut add = |name: &str, value: Value| _ = fields.insert(name.to_owned(), value);
@@ -51,17 +51,17 @@ fn described(task: &Task, zone: &str, most_steps: usize) -> Value {
     add("source", json!(task.source));
     add("action", json!(action));
     match &task.what {
-        What::Time { schedule, next } => {
+        TaskActivation::Time { schedule, next } => {
             add("repeats", json!(schedule.repeats()));
             if let Some((at, _)) = next {
-                add("next_at", json!(shown(*at, zone)));
+                add("next_at", json!(local_time(*at, zone)));
             }
         }
-        What::Hook { trigger, condition } => {
+        TaskActivation::Hook { trigger, condition } => {
             add("trigger", json!(trigger));
             add("condition", json!(condition));
         }
-        What::Queue { text, result, .. } => {
+        TaskActivation::Queue { text, result, .. } => {
             add("text", json!(text));
             if !result.is_empty() {
                 add("result", json!(result));
@@ -71,7 +71,7 @@ fn described(task: &Task, zone: &str, most_steps: usize) -> Value {
     Value::Object(fields)
 }
 
-fn filter(params: &Map<String, Value>, now: &Zoned) -> Result<Filter, String> {
+fn read_filter(params: &Map<String, Value>, now: &Zoned) -> Result<TaskFilter, String> {
     let empty = Map::new();
     let given = match params.get("filter") {
         None | Some(Value::Null) => &empty,
@@ -89,23 +89,23 @@ fn filter(params: &Map<String, Value>, now: &Zoned) -> Result<Filter, String> {
     };
     let due = match given.get("due") {
         None | Some(Value::Null) => None,
-        Some(due) => Some(span(due, now)?),
+        Some(due) => Some(read_due_span(due, now)?),
     };
     let (kind, source) = (text("kind")?, text("source")?);
-    Ok(Filter { status: status(params)?, due, text: text("text")?, kind, source, trigger: text("trigger")? })
+    Ok(TaskFilter { status: read_status(params)?, due, text: text("text")?, kind, source, trigger: text("trigger")? })
 }
 
-fn status(params: &Map<String, Value>) -> Result<Wanted, String> {
+fn read_status(params: &Map<String, Value>) -> Result<StatusFilter, String> {
     let found = match params.get("status") {
-        None | Some(Value::Null) => return Ok(Wanted::Open),
+        None | Some(Value::Null) => return Ok(StatusFilter::Open),
         Some(found) => found,
     };
     let text = found.as_str().unwrap_or_default();
-    Ok(match (text, Status::of(text.into())) {
-        ("all", _) => Wanted::All,
-        ("pending", _) => Wanted::Pending,
-        ("active", _) => Wanted::Active,
-        (_, Some(status)) => Wanted::Exactly(status),
+    Ok(match (text, TaskPhase::from_word(text.into())) {
+        ("all", _) => StatusFilter::All,
+        ("pending", _) => StatusFilter::Pending,
+        ("active", _) => StatusFilter::Active,
+        (_, Some(status)) => StatusFilter::Exactly(status),
         (_, None) => {
             return Err(format!("status: expected {} or all, found {found}", TaskStatus::WORDS.join(", ")));
         }
@@ -113,8 +113,8 @@ fn status(params: &Map<String, Value>) -> Result<Wanted, String> {
 }
 
 /// A day, a range, or what `tools.now` and `tools.date_calc` return. A moment stands for its day.
-fn span(due: &Value, now: &Zoned) -> Result<(Timestamp, Timestamp), String> {
-    let read = |text: &str| dates::range(text.trim(), now).map_err(|error| format!("filter.due: {error}"));
+fn read_due_span(due: &Value, now: &Zoned) -> Result<(Timestamp, Timestamp), String> {
+    let read = |text: &str| dates::parse_range(text.trim(), now).map_err(|error| format!("filter.due: {error}"));
     let wrong = || "filter.due: expected a date, or an object with start and end".to_owned();
     let (start, end) = match due {
         Value::String(text) => match text.split_once("..").or_else(|| text.split_once('/')) {

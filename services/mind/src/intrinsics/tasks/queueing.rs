@@ -8,16 +8,16 @@ use kairo_proto::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Begun, Context, TITLE_CHARS};
+use super::{IntrinsicContext, IntrinsicStart, TITLE_CHARS};
 use crate::{
-    intrinsics::Done,
-    tasks::{LINEAGE, Status, Task, What},
+    intrinsics::IntrinsicOutcome,
+    tasks::{LINEAGE, Task, TaskActivation, TaskPhase},
 };
 
 /// Longest text of a task, in characters.
 pub const TEXT_CHARS: usize = 8_000;
 
-pub fn queue(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let (task_text, title) = (text("text"), text("title"));
     if task_text.is_empty() {
@@ -33,10 +33,10 @@ pub fn queue(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun
     let title = if title.is_empty() { &task_text } else { &title };
     let title: String = title.chars().take(TITLE_CHARS).collect();
     // What is queued at work, or for another agent, nobody is told of.
-    let is_its_own = context.state.is_of_work(context.turn) || context.turn.requested().is_some();
+    let is_its_own = context.state.is_background_turn(context.turn) || context.turn.agent_request().is_some();
     let source = if is_its_own { TaskSource::Itself } else { TaskSource::User };
     let task = v1::Task {
-        task_id: ids::derived(context.id, "task").to_string(),
+        task_id: ids::derive(context.id, "task").to_string(),
         kind: TaskKind::Queued.text(),
         title: title.clone(),
         text: task_text,
@@ -44,37 +44,37 @@ pub fn queue(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun
         thread_id: context.state.conversation_of(context.turn),
         user: context.turn.user.clone(),
         source: source.text(),
-        outside: context.state.outside_of(context.turn).marks(),
+        outside: context.state.provenance_of(context.turn).marks(),
         lineage: lineage.iter().map(Uuid::to_string).collect(),
         ..v1::Task::default()
     };
     context.state.tasks.check_room(&task)?;
     let result = json!({ "task_id": task.task_id, "title": title, "status": TaskStatus::Pending.as_str() });
-    Ok(Done { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result }.into())
+    Ok(IntrinsicOutcome { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result }.into())
 }
 
-pub fn first(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
-    let task = super::changing::of_user(context, params)?;
-    if !matches!(task.what, What::Queue { .. }) {
+pub fn put_first(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
+    let task = super::transitions::find_user_task(context, params)?;
+    if !matches!(task.what, TaskActivation::Queue { .. }) {
         return Err(format!("{:?} is not in the queue: it runs when its time comes", task.title));
     }
     match task.status {
-        Status::Pending | Status::Paused => {}
-        status => return Err(super::changing::refused(task, status, "put first")),
+        TaskPhase::Pending | TaskPhase::Paused => {}
+        status => return Err(super::transitions::refusal(task, status, "put first")),
     }
     let task_id = task.id.to_string();
     let result =
         json!({ "task_id": task_id, "title": task.title, "status": TaskStatus::Pending.as_str(), "first": true });
     let (status, reason) = (TaskStatus::Pending.text(), "on request".to_owned());
     let changed = TaskChanged { task_id, status, reason, first: true, ..TaskChanged::default() };
-    Ok(Done { events: vec![Event::TaskChanged(changed)], result }.into())
+    Ok(IntrinsicOutcome { events: vec![Event::TaskChanged(changed)], result }.into())
 }
 
 /// A queued task is not to be done, or no further.
-pub fn canceled(task: &Task) -> Done {
+pub fn cancel_queued(task: &Task) -> IntrinsicOutcome {
     let (task_id, status) = (task.id.to_string(), TaskStatus::Canceled);
     let result = json!({ "task_id": task_id, "title": task.title, "status": status.as_str() });
     let reason = "on request".to_owned();
     let ended = TaskEnded { task_id, status: status.text(), reason, ..TaskEnded::default() };
-    Done { events: vec![Event::TaskEnded(ended)], result }
+    IntrinsicOutcome { events: vec![Event::TaskEnded(ended)], result }
 }

@@ -8,13 +8,13 @@ use kairo_proto::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{all, end_of_day, fired};
-use crate::session::Bounds;
+use super::{all, end_of_day, task_fired};
+use crate::work_session::WorkBounds;
 use crate::{
-    intrinsics::{Begun, Context, Done},
+    intrinsics::{IntrinsicContext, IntrinsicOutcome, IntrinsicStart},
     request::Catalogue,
-    state::{AgentState, Cause, Profile, Turn},
-    tasks::{MOST_OPEN, Status},
+    state::{AgentState, AgentTurn, Profile, TurnCause},
+    tasks::{MOST_OPEN, TaskPhase},
 };
 
 fn now() -> Timestamp {
@@ -41,8 +41,8 @@ fn profile() -> Profile {
         owner: String::new(),
         team: None,
         lead: String::new(),
-        session: Bounds::default(),
-        task: Bounds::default(),
+        session: WorkBounds::default(),
+        task: WorkBounds::default(),
         guesses_goal: false,
         inner_state: false,
         max_reflections: 0,
@@ -70,11 +70,11 @@ impl Agent {
     }
 
     fn try_call(&mut self, tool: &str, params: Value) -> Result<(Value, Vec<Event>), String> {
-        let turn = Turn::new(Cause::Message, Uuid::nil(), "t-1", "ann");
+        let turn = AgentTurn::new(TurnCause::Message, Uuid::nil(), "t-1", "ann");
         self.calls += 1;
         let known =
             |name: &str| ["user.notify", "email.search", "email.send", "memory.append", "task.cancel"].contains(&name);
-        let context = Context {
+        let context = IntrinsicContext {
             agent: "default",
             state: &self.state,
             turn_id: Uuid::nil(),
@@ -88,7 +88,9 @@ impl Agent {
             memory_rules: 1,
         };
         let intrinsic = all().into_iter().find(|intrinsic| *intrinsic.tool.name == *tool).unwrap();
-        let Begun::Done(Done { events, result }) = (intrinsic.begin)(&context, params.as_object().unwrap())? else {
+        let IntrinsicStart::Done(IntrinsicOutcome { events, result }) =
+            (intrinsic.begin)(&context, params.as_object().unwrap())?
+        else {
             panic!("it asks no model")
         };
         for event in &events {
@@ -96,15 +98,15 @@ impl Agent {
             match task {
                 about::Task::Scheduled(scheduled) => {
                     let task = scheduled.task.as_ref().unwrap();
-                    self.state.tasks.schedule(now(), task);
-                    self.state.tasks.queued_for(task, Uuid::nil());
+                    self.state.tasks.apply_scheduled(now(), task);
+                    self.state.tasks.append_to_queue(task, Uuid::nil());
                 }
-                about::Task::Changed(changed) => self.state.tasks.change(changed),
-                about::Task::Fired(fired) => self.state.tasks.fire(fired),
+                about::Task::Changed(changed) => self.state.tasks.apply_changed(changed),
+                about::Task::Fired(fired) => self.state.tasks.apply_fired(fired),
                 about::Task::Started(started) => {
-                    self.state.tasks.start(Uuid::parse_str(&started.task_id).unwrap(), Timestamp::UNIX_EPOCH);
+                    self.state.tasks.apply_started(Uuid::parse_str(&started.task_id).unwrap(), Timestamp::UNIX_EPOCH);
                 }
-                about::Task::Ended(ended) => self.state.tasks.end(ended),
+                about::Task::Ended(ended) => self.state.tasks.apply_ended(ended),
             }
         }
         Ok((result, events))
@@ -205,12 +207,12 @@ fn a_task_is_paused_resumed_run_and_canceled() {
     assert_eq!(agent.listed(json!({"status": "paused"})), ["Hourly"]);
     assert_eq!(agent.call("task.resume", id.clone())["next_at"], "2026-03-05T11:00:00+01:00");
     let task = Uuid::parse_str(hourly["task_id"].as_str().unwrap()).unwrap();
-    assert!(agent.state.tasks.due(task, 1).is_none() && agent.state.tasks.due(task, 2).is_some());
+    assert!(agent.state.tasks.due_task(task, 1).is_none() && agent.state.tasks.due_task(task, 2).is_some());
     let (result, events) = agent.try_call("task.run", id.clone()).unwrap();
     assert_eq!((&result["status"], &result["next_at"]), (&json!("fired"), &json!("2026-03-05T11:00:00+01:00")));
     let [Event::TaskFired(fired)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((fired.occurrence, fired.next_at.as_str()), (2, "2026-03-05T10:00:00Z"));
-    assert!(agent.state.tasks.due(task, 3).is_some());
+    assert!(agent.state.tasks.due_task(task, 3).is_some());
     agent.call("task.cancel", id.clone());
     for tool in ["task.cancel", "task.run", "task.pause"] {
         agent.refused(tool, id.clone(), "is canceled");
@@ -262,7 +264,7 @@ fn what_cannot_be_is_refused() {
     for number in 0..MOST_OPEN as u128 {
         let mut task = end_of_day(&profile(), now(), Uuid::from_u128(1_000 + number));
         task.source = "user".to_owned();
-        agent.state.tasks.schedule(now(), &task);
+        agent.state.tasks.apply_scheduled(now(), &task);
     }
     agent.refused("task.schedule", json!({"delay": "5m", "action": "user.notify"}), "1000 open tasks");
 }
@@ -273,18 +275,18 @@ fn missed_times_collapse_to_one() {
     let hourly = agent.call("task.schedule", json!({"interval": "1h", "action": remind("x")}));
     let id = Uuid::parse_str(hourly["task_id"].as_str().unwrap()).unwrap();
     let due = TaskDue { task_id: id.to_string(), occurrence: 1, ..Default::default() };
-    let task = agent.state.tasks.due(id, due.occurrence).unwrap();
+    let task = agent.state.tasks.due_task(id, due.occurrence).unwrap();
     let event = Uuid::from_u128(5);
-    let on_time = fired(task, 1, event, "2026-03-05T10:00:01Z".parse().unwrap(), &json!({}));
+    let on_time = task_fired(task, 1, event, "2026-03-05T10:00:01Z".parse().unwrap(), &json!({}));
     assert_eq!((on_time.late, on_time.next_at.as_str()), (false, "2026-03-05T11:00:00Z"));
-    let early = fired(task, 1, event, "2026-03-05T09:59:59Z".parse().unwrap(), &json!({}));
+    let early = task_fired(task, 1, event, "2026-03-05T09:59:59Z".parse().unwrap(), &json!({}));
     assert_eq!(early.next_at, "2026-03-05T11:00:00Z", "a clock that is behind must not make it due again");
-    let late = fired(task, 1, event, "2026-03-07T12:30:00Z".parse().unwrap(), &Value::Null);
+    let late = task_fired(task, 1, event, "2026-03-07T12:30:00Z".parse().unwrap(), &Value::Null);
     assert_eq!((late.late, late.next_at.as_str()), (true, "2026-03-07T13:00:00Z"));
     assert_eq!((late.due_at.as_str(), late.data.as_str()), ("2026-03-05T10:00:00Z", "{}"));
     let next = late.next_at.clone();
-    agent.state.tasks.fire(&late);
-    assert_eq!(agent.state.tasks.due(id, 2).unwrap().next().unwrap().0.to_string(), next);
+    agent.state.tasks.apply_fired(&late);
+    assert_eq!(agent.state.tasks.due_task(id, 2).unwrap().next_due().unwrap().0.to_string(), next);
 }
 
 #[test]
@@ -294,10 +296,13 @@ fn the_day_ends_by_the_profile() {
     let task = end_of_day(&profile(), now(), id);
     assert_eq!((task.source.as_str(), task.at.as_str()), ("system", "22:00"));
     assert_eq!(task.next_at, "2026-03-05T21:00:00Z");
-    agent.state.tasks.schedule(now(), &task);
+    agent.state.tasks.apply_scheduled(now(), &task);
     let task = agent.state.tasks.day_end().unwrap();
-    assert_eq!(fired(task, 1, id, "2026-03-28T21:00:00Z".parse().unwrap(), &json!({})).next_at, "2026-03-29T20:00:00Z");
-    assert_eq!(task.status, Status::Pending);
+    assert_eq!(
+        task_fired(task, 1, id, "2026-03-28T21:00:00Z".parse().unwrap(), &json!({})).next_at,
+        "2026-03-29T20:00:00Z"
+    );
+    assert_eq!(task.status, TaskPhase::Pending);
     assert!(agent.listed(json!({"status": "all"})).is_empty());
     agent.refused("task.cancel", json!({ "task_id": id }), "belongs to the system");
     // What the gateway would have refused.

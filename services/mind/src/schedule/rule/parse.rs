@@ -8,14 +8,14 @@ use jiff::{
     tz::TimeZone,
 };
 
-use super::{Frequency, MOST_COUNTED, MOST_PICKED_FROM, Rule, Until};
+use super::{Frequency, MOST_COUNTED, MOST_PICKED_FROM, RuleEnd, ScheduleRule};
 
 /// Longest rule, in bytes.
 const LONGEST: usize = 500;
 /// Largest INTERVAL.
 const MOST_INTERVAL: i32 = 10_000;
 
-impl Rule {
+impl ScheduleRule {
     /// Reads `FREQ=…;…`, with or without `RRULE:` in front.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim().to_ascii_uppercase();
@@ -33,18 +33,18 @@ impl Rule {
             }
             parts.push((name, value));
             if name == "FREQ" {
-                rule = Some(Self::every(frequency(value)?));
+                rule = Some(Self::with_frequency(parse_frequency(value)?));
             }
         }
         let mut rule = rule.ok_or("rrule: FREQ is missing, such as FREQ=WEEKLY")?;
         for (name, value) in parts {
-            rule.take(name, value)?;
+            rule.set_part(name, value)?;
         }
-        rule.check()?;
+        rule.check_parts()?;
         Ok(rule)
     }
 
-    fn every(frequency: Frequency) -> Self {
+    fn with_frequency(frequency: Frequency) -> Self {
         Self {
             frequency,
             interval: 1,
@@ -60,25 +60,25 @@ impl Rule {
         }
     }
 
-    fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
+    fn set_part(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "FREQ" => {}
-            "INTERVAL" => self.interval = number(name, value, 1, MOST_INTERVAL)?,
-            "COUNT" => self.count = Some(number(name, value, 1, MOST_COUNTED)?),
-            "UNTIL" => self.until = Some(until(value)?),
-            "BYMONTH" => self.months = numbers(name, value, 1, 12)?,
+            "INTERVAL" => self.interval = parse_number(name, value, 1, MOST_INTERVAL)?,
+            "COUNT" => self.count = Some(parse_number(name, value, 1, MOST_COUNTED)?),
+            "UNTIL" => self.until = Some(parse_until(value)?),
+            "BYMONTH" => self.months = parse_numbers(name, value, 1, 12)?,
             "BYMONTHDAY" => {
-                self.month_days = numbers(name, value, -31, 31)?;
-                no_zero(name, self.month_days.contains(&0))?;
+                self.month_days = parse_numbers(name, value, -31, 31)?;
+                reject_zero(name, self.month_days.contains(&0))?;
             }
-            "BYDAY" => self.weekdays = value.split(',').map(counted_weekday).collect::<Result<_, _>>()?,
-            "BYHOUR" => self.hours = numbers(name, value, 0, 23)?,
-            "BYMINUTE" => self.minutes = numbers(name, value, 0, 59)?,
+            "BYDAY" => self.weekdays = value.split(',').map(parse_numbered_weekday).collect::<Result<_, _>>()?,
+            "BYHOUR" => self.hours = parse_numbers(name, value, 0, 23)?,
+            "BYMINUTE" => self.minutes = parse_numbers(name, value, 0, 59)?,
             "BYSETPOS" => {
-                self.positions = numbers(name, value, -366, 366)?;
-                no_zero(name, self.positions.contains(&0))?;
+                self.positions = parse_numbers(name, value, -366, 366)?;
+                reject_zero(name, self.positions.contains(&0))?;
             }
-            "WKST" => self.week_start = weekday(value).ok_or_else(|| not_a_weekday(name, value))?,
+            "WKST" => self.week_start = parse_weekday(value).ok_or_else(|| not_a_weekday(name, value))?,
             "BYSECOND" if value == "0" => {}
             "DTSTART" => return Err("rrule: say when it begins with at, not with DTSTART".to_owned()),
             _ => {
@@ -90,7 +90,7 @@ impl Rule {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check_parts(&self) -> Result<(), String> {
         let counted = self.weekdays.iter().any(|(nth, _)| nth.is_some());
         let long = matches!(self.frequency, Frequency::Yearly | Frequency::Monthly);
         if counted && !long {
@@ -110,7 +110,7 @@ impl Rule {
     }
 }
 
-fn frequency(value: &str) -> Result<Frequency, String> {
+fn parse_frequency(value: &str) -> Result<Frequency, String> {
     Ok(match value {
         "YEARLY" => Frequency::Yearly,
         "MONTHLY" => Frequency::Monthly,
@@ -126,7 +126,12 @@ fn frequency(value: &str) -> Result<Frequency, String> {
     })
 }
 
-fn number<T: FromStr + PartialOrd + std::fmt::Display>(name: &str, text: &str, least: T, most: T) -> Result<T, String> {
+fn parse_number<T: FromStr + PartialOrd + std::fmt::Display>(
+    name: &str,
+    text: &str,
+    least: T,
+    most: T,
+) -> Result<T, String> {
     match text.strip_prefix('+').unwrap_or(text).parse::<T>() {
         Ok(number) if (&least..=&most).contains(&&number) => Ok(number),
         _ => Err(format!("rrule: {name}: expected a number from {least} to {most}, found {text:?}")),
@@ -134,19 +139,20 @@ fn number<T: FromStr + PartialOrd + std::fmt::Display>(name: &str, text: &str, l
 }
 
 /// In order, each once.
-fn numbers<T: FromStr + Ord + Copy + std::fmt::Display>(
+fn parse_numbers<T: FromStr + Ord + Copy + std::fmt::Display>(
     name: &str,
     text: &str,
     least: T,
     most: T,
 ) -> Result<Vec<T>, String> {
-    let mut numbers = text.split(',').map(|one| number(name, one, least, most)).collect::<Result<Vec<T>, String>>()?;
+    let mut numbers =
+        text.split(',').map(|one| parse_number(name, one, least, most)).collect::<Result<Vec<T>, String>>()?;
     numbers.sort_unstable();
     numbers.dedup();
     Ok(numbers)
 }
 
-fn no_zero(name: &str, found: bool) -> Result<(), String> {
+fn reject_zero(name: &str, found: bool) -> Result<(), String> {
     if found {
         Err(format!("rrule: {name}: 0 is none; they are counted from 1, or from -1 at the end"))
     } else {
@@ -154,7 +160,7 @@ fn no_zero(name: &str, found: bool) -> Result<(), String> {
     }
 }
 
-fn weekday(text: &str) -> Option<Weekday> {
+fn parse_weekday(text: &str) -> Option<Weekday> {
     Some(match text {
         "MO" => Weekday::Monday,
         "TU" => Weekday::Tuesday,
@@ -172,35 +178,35 @@ fn not_a_weekday(name: &str, text: &str) -> String {
 }
 
 /// `MO`, `1MO`, `-1FR`.
-fn counted_weekday(text: &str) -> Result<(Option<i16>, Weekday), String> {
+fn parse_numbered_weekday(text: &str) -> Result<(Option<i16>, Weekday), String> {
     let name = text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-' || letter == '+');
     let count = text.strip_suffix(name).unwrap_or_default();
-    let weekday = weekday(name).ok_or_else(|| not_a_weekday("BYDAY", text))?;
+    let weekday = parse_weekday(name).ok_or_else(|| not_a_weekday("BYDAY", text))?;
     if count.is_empty() {
         return Ok((None, weekday));
     }
-    let nth = number("BYDAY", count, -53, 53)?;
-    no_zero("BYDAY", nth == 0)?;
+    let nth = parse_number("BYDAY", count, -53, 53)?;
+    reject_zero("BYDAY", nth == 0)?;
     Ok((Some(nth), weekday))
 }
 
 /// `20261231`, `20261231T170000` on the wall clock, or `20261231T170000Z`; with or without dashes and colons.
-fn until(text: &str) -> Result<Until, String> {
+fn parse_until(text: &str) -> Result<RuleEnd, String> {
     let wrong =
         || format!("rrule: UNTIL: expected such as 20261231, 20261231T170000 or 20261231T170000Z, found {text:?}");
     let plain = text.strip_suffix('Z');
     if let Some(plain) = plain {
         let wall = plain.parse::<DateTime>().map_err(|_| wrong())?;
         let moment = TimeZone::UTC.to_timestamp(wall).map_err(|_| wrong())?;
-        return Ok(Until::Moment(moment));
+        return Ok(RuleEnd::Moment(moment));
     }
     if let Ok(moment) = text.parse::<Timestamp>() {
-        return Ok(Until::Moment(moment));
+        return Ok(RuleEnd::Moment(moment));
     }
     let wall = text.parse::<DateTime>().map_err(|_| wrong())?;
     if text.contains('T') {
-        return Ok(Until::Wall(wall));
+        return Ok(RuleEnd::Wall(wall));
     }
     let last = |day: Date| day.to_datetime(Time::constant(23, 59, 59, 999_999_999));
-    Ok(Until::Wall(last(wall.date())))
+    Ok(RuleEnd::Wall(last(wall.date())))
 }

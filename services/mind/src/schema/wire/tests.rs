@@ -59,7 +59,7 @@ fn broken(schema: &Value, at: &str) -> Option<String> {
 }
 
 fn sent(schema: Value) -> Value {
-    let sent = for_wire(&schema.to_string());
+    let sent = to_wire_schema(&schema.to_string());
     assert_eq!(broken(&sent, ""), None, "{schema} became {sent}");
     assert_eq!(sent["type"], "object");
     sent
@@ -142,7 +142,7 @@ fn the_root_is_an_object_whatever_it_was() {
         assert_eq!(sent(schema.clone()), nothing, "{schema}");
     }
     for text in ["", "no JSON", &format!("{{\"description\":\"{}\"}}", "x".repeat(SCHEMA_BYTES))] {
-        assert_eq!(for_wire(text), nothing);
+        assert_eq!(to_wire_schema(text), nothing);
     }
     let forms = json!({ "oneOf": [{ "properties": { "a": { "type": "string" } }, "required": ["a"] }, { "properties": { "b": { "type": "string" } } }] });
     assert_eq!(
@@ -248,10 +248,10 @@ fn schemas() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_schema_breaks_a_rule(schema in schemas()) {
-        let sent = for_wire(&schema.to_string());
+        let sent = to_wire_schema(&schema.to_string());
         prop_assert_eq!(broken(&sent, ""), None, "{} became {}", schema, sent);
         prop_assert_eq!(&sent["type"], "object");
         // What is written is taken as it is.
-        prop_assert_eq!(for_wire(&sent.to_string()), sent);
+        prop_assert_eq!(to_wire_schema(&sent.to_string()), sent);
     }
 }

@@ -6,7 +6,7 @@ use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
 use kairo_proto::v1::{AgentCommand, SessionBounds, TaskDue};
 
 use super::{super::*, queues, replay_of};
-use crate::replay::Replayed;
+use crate::replay::ReplayedDecision;
 
 #[derive(Clone, Debug)]
 enum Happening {
@@ -64,12 +64,12 @@ fn answer(request: &ModelRequest) -> Completion {
     }
     let Some(last) = request.messages.iter().rev().find_map(|message| match message {
         // Of several messages that follow each other the last one counts.
-        Message::User { text, .. } => Some(words_of(text)).filter(|words| !words.is_empty()),
+        PromptMessage::User { text, .. } => Some(words_of(text)).filter(|words| !words.is_empty()),
         _ => None,
     }) else {
         return says("nothing");
     };
-    let results = request.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
+    let results = request.messages.iter().filter(|message| matches!(message, PromptMessage::Tool { .. })).count();
     let last = last.rsplit("\n\n").next().unwrap_or_default();
     match (request.tier, last) {
         ("fast", session) if session.starts_with("The session") => {
@@ -78,7 +78,7 @@ fn answer(request: &ModelRequest) -> Completion {
         ("fast", "0") => says("hi"),
         ("fast", "1") => queues("I will.", &["look"]),
         ("fast", _) => queues("I will.", &["look", "queue"]),
-        _ if !request.may_call() => says("done"),
+        _ if !request.may_call_tools() => says("done"),
         ("heavy", "look") if results % 2 == 0 => calls(&["tools.now", "http.get"]),
         ("heavy", "queue") if results == 0 => queues("", &["look"]),
         _ => says("done"),
@@ -120,7 +120,7 @@ impl Lived {
             }
             Happening::Due => {
                 let queue = agent.mind.state.tasks.queue();
-                let waits = queue.iter().find_map(|task| task.next().map(|(_, occurrence)| (task.id, occurrence)));
+                let waits = queue.iter().find_map(|task| task.next_due().map(|(_, occurrence)| (task.id, occurrence)));
                 let Some((id, occurrence)) = waits else { return };
                 let due = TaskDue { task_id: id.to_string(), occurrence, ..Default::default() };
                 agent.write(&TASK_DUE, None, due);
@@ -219,12 +219,12 @@ proptest! {
         prop_assert!(state.work.is_nothing() && state.turns.is_empty(), "{:?} {:?}", state.work, state.turns);
         prop_assert!(state.threads.values().all(|thread| !thread.work));
         prop_assert!(state.submodules.shown.is_empty(), "what was decided was not shown: {:?}", state.submodules);
-        prop_assert_eq!(agent.mind.waiting(), 0);
+        prop_assert_eq!(agent.mind.pending_count(), 0);
 
         let mut replay = replay_of(&agent);
         for record in &agent.log {
-            let replayed = replay.take(record.clone());
-            prop_assert!(replayed.as_ref().is_none_or(Replayed::is_same), "{replayed:?}");
+            let replayed = replay.replay_record(record.clone());
+            prop_assert!(replayed.as_ref().is_none_or(ReplayedDecision::is_same), "{replayed:?}");
         }
         let mut again = Log::default();
         let mut saved = None;
@@ -237,9 +237,9 @@ proptest! {
         while again.next_input().is_some() {}
         prop_assert_eq!(serde_json::to_string(&again.state).unwrap(), serde_json::to_string(state).unwrap());
         if let Some(saved) = saved {
-            let mut resumed = Log::resume(saved.clone(), LOG).unwrap();
+            let mut resumed = Log::from_snapshot(saved.clone(), LOG).unwrap();
             for sequence in saved.ahead {
-                resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+                resumed.supply_record(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
             }
             let after = resumed.read;
             for record in agent.log.iter().filter(|record| record.sequence > after) {

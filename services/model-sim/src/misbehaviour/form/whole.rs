@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json::{at, put, take};
+use crate::json::{at, remove_field, set_field};
 
 /// All of a stream, as an endpoint says it that does not stream.
 pub(super) fn body(chunks: &[Value]) -> Value {
@@ -22,7 +22,7 @@ pub(super) fn body(chunks: &[Value]) -> Value {
     let mut body = json!({ "object": "chat.completion", "choices": choices, "usage": usage });
     for (key, value) in chunks.first().and_then(Value::as_object).into_iter().flatten() {
         if ["id", "created", "model"].contains(&key.as_str()) {
-            put(&mut body, key, value.clone());
+            set_field(&mut body, key, value.clone());
         }
     }
     body
@@ -34,15 +34,15 @@ fn add(message: &mut Value, key: &str, value: &Value) {
         ("role", _) => {}
         (_, Some(text)) => {
             let before = message[key].as_str().unwrap_or_default().to_owned();
-            put(message, key, Value::from(before + text));
+            set_field(message, key, Value::from(before + text));
         }
-        _ => put(message, key, value.clone()),
+        _ => set_field(message, key, value.clone()),
     }
 }
 
 fn add_call(message: &mut Value, call: &Value) {
     if message["tool_calls"].is_null() {
-        put(message, "tool_calls", json!([]));
+        set_field(message, "tool_calls", json!([]));
     }
     let Some(calls) = message.pointer_mut("/tool_calls").and_then(Value::as_array_mut) else { return };
     let index = call["index"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or_default();
@@ -52,7 +52,7 @@ fn add_call(message: &mut Value, call: &Value) {
         }
         _ => {
             let mut begun = call.clone();
-            take(&mut begun, "index");
+            remove_field(&mut begun, "index");
             calls.push(begun);
         }
     }

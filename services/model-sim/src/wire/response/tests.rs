@@ -8,24 +8,24 @@ use crate::scenario::Pace;
 
 const STAMP: Stamp = Stamp { run: 0xab, request: 7, created: 1_700_000_000 };
 
-fn call(name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_owned() }
+fn call(name: &str, arguments: &str) -> ReplyToolCall {
+    ReplyToolCall { id: None, name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-fn sent(message: Message, fault: Option<Fault>, delivery: Delivery) -> Vec<Frame> {
+fn sent(message: ReplyMessage, fault: Option<Fault>, delivery: Delivery) -> Vec<Frame> {
     let pace = Pace { chunk_chars: 4, ..Pace::default() };
-    let answer = Answer { rule: None, pace, fault, forms: Vec::new(), reply: Reply::Message(message) };
+    let answer = SimulatedAnswer { rule: None, pace, fault, forms: Vec::new(), reply: Reply::Message(message) };
     let Reply::Message(message) = &answer.reply else { unreachable!() };
     frames(&answer, message, "m", STAMP, delivery)
 }
 
-fn said(text: &str) -> Message {
-    Message {
+fn said(text: &str) -> ReplyMessage {
+    ReplyMessage {
         text: Some(text.to_owned()),
         finish_reason: "stop".to_owned(),
         prompt_tokens: 3,
         completion_tokens: 4,
-        ..Message::default()
+        ..ReplyMessage::default()
     }
 }
 
@@ -77,7 +77,8 @@ fn text_is_streamed_in_pieces_that_never_split_a_character() {
 
 #[test]
 fn the_index_of_a_tool_call_is_in_each_delta_and_its_id_and_name_only_in_the_first() {
-    let message = Message { tool_calls: vec![call("a", r#"{"x":1}"#), call("b", "{}")], ..Message::default() };
+    let message =
+        ReplyMessage { tool_calls: vec![call("a", r#"{"x":1}"#), call("b", "{}")], ..ReplyMessage::default() };
     let events = events(&sent(message, None, Delivery::Stream { include_usage: false }));
     let calls: Vec<_> = deltas(&events).iter().filter_map(|delta| delta.pointer("/tool_calls/0").cloned()).collect();
     let first = |index: usize, name: &str| {
@@ -133,7 +134,7 @@ fn reasoning_goes_in_the_fields_of_its_form() {
         (ReasoningForm::Reasoning, [false, true]),
         (ReasoningForm::Both, [true, true]),
     ] {
-        let message = || Message { reasoning: Some("hm".to_owned()), reasoning_form: form, ..said("yes") };
+        let message = || ReplyMessage { reasoning: Some("hm".to_owned()), reasoning_form: form, ..said("yes") };
         let whole = sent(message(), None, Delivery::Whole);
         let [Frame::Data(body)] = whole.as_slice() else { panic!("one body was expected") };
         let body: Value = serde_json::from_slice(body).expect("it is JSON");
@@ -149,7 +150,7 @@ fn reasoning_goes_in_the_fields_of_its_form() {
 
 #[test]
 fn chunks_end_at_the_places_that_are_given() {
-    let message = Message { chunk_ends: Some(vec![1, 4, 99]), ..said("größer als") };
+    let message = ReplyMessage { chunk_ends: Some(vec![1, 4, 99]), ..said("größer als") };
     let streamed = deltas(&events(&sent(message, None, Delivery::Stream { include_usage: false })));
     let chunks: Vec<&str> = streamed.iter().filter_map(|delta| delta.get("content")?.as_str()).collect();
     assert_eq!(chunks, ["g", "röß", "er als"]);

@@ -9,19 +9,19 @@ use kairo_proto::{
 use sqlx::{query, types::Json as Column};
 use uuid::Uuid;
 
-use super::{ExportQuery, sources::Source};
+use super::{ExportQuery, sources::ExportSource};
 use crate::{
-    ReadError, Snapshot,
+    ReadError, ReadSnapshot,
+    output_columns::At,
     queries::inbox::shown,
-    shown::At,
-    stored::{Key, U64},
+    sql_values::{SqlKey, U64},
 };
 
 /// The JSON texts of emptied fields.
 const EMPTIED: [&str; 3] = ["\"\"", "null", ""];
 
 /// Rows by the id of their piece, each in the field of its section.
-type Rows = HashMap<String, ExportedRow>;
+type RowsById = HashMap<String, ExportedRow>;
 
 /// Each row in a field, by the id that a piece has.
 macro_rules! keyed {
@@ -36,21 +36,21 @@ macro_rules! keyed {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The pieces with what they say, in their order.
-    pub(super) async fn content(
+    pub(super) async fn export_rows(
         &self,
         section: &ExportSection,
         wanted: &ExportQuery,
-        sources: Vec<Source>,
+        sources: Vec<ExportSource>,
     ) -> Result<Vec<ExportedRow>, ReadError> {
         if sources.is_empty() {
             return Ok(Vec::new());
         }
         let mut rows = self.rows_of(section, &wanted.user, &sources).await?;
-        let whole = |source: Source| {
+        let whole = |source: ExportSource| {
             let said = rows.remove(&source.id)?;
-            let Source { agent, thread_id, sequence, event_id, .. } = source;
+            let ExportSource { agent, thread_id, sequence, event_id, .. } = source;
             let event_id = event_id.map(|id| id.to_string());
             let forgotten = sequence <= wanted.forgotten_through && is_emptied(&said);
             Some(ExportedRow { section: section.text(), agent, event_id, sequence, thread_id, forgotten, ..said })
@@ -58,14 +58,19 @@ impl Snapshot {
         Ok(sources.into_iter().filter_map(whole).collect())
     }
 
-    async fn rows_of(&self, section: &ExportSection, user: &str, sources: &[Source]) -> Result<Rows, ReadError> {
+    async fn rows_of(
+        &self,
+        section: &ExportSection,
+        user: &str,
+        sources: &[ExportSource],
+    ) -> Result<RowsById, ReadError> {
         let ids: Vec<Uuid> = sources.iter().filter_map(|source| source.id.parse().ok()).collect();
         let events: Vec<Uuid> = sources.iter().filter_map(|source| source.event_id).collect();
         let rows = match section {
             ExportSection::Threads => {
-                let key = |part: &Option<String>| Key::from(part.as_deref().unwrap_or_default());
-                let agents: Vec<Key> = sources.iter().map(|source| key(&source.agent)).collect();
-                let threads: Vec<Key> = sources.iter().map(|source| key(&source.thread_id)).collect();
+                let key = |part: &Option<String>| SqlKey::from(part.as_deref().unwrap_or_default());
+                let agents: Vec<SqlKey> = sources.iter().map(|source| key(&source.agent)).collect();
+                let threads: Vec<SqlKey> = sources.iter().map(|source| key(&source.thread_id)).collect();
                 let rows = self.threads_of(&agents, &threads).await?;
                 keyed!(rows, thread, |row| format!("{}/{}", row.agent, row.thread_id))
             }
@@ -85,13 +90,13 @@ impl Snapshot {
             ExportSection::Actions => keyed!(self.actions_of(&ids).await?, action, |row| row.action_id.clone()),
             ExportSection::Processes => keyed!(self.processes_of(&ids).await?, process, |row| row.process_id.clone()),
             ExportSection::ModelCalls => self.model_calls_of(&events).await?,
-            ExportSection::Unknown(_) => Rows::new(),
+            ExportSection::Unknown(_) => RowsById::new(),
         };
         Ok(rows)
     }
 
     /// By the primary key, the messages they are about as well.
-    async fn choices_of(&self, ids: &[Uuid]) -> Result<Rows, ReadError> {
+    async fn choices_of(&self, ids: &[Uuid]) -> Result<RowsById, ReadError> {
         let offers = query!(
             r#"
             SELECT offer_id, offers.sequence AS "sequence: U64", offers.agent, offers.user_id, offers.correlation_id,
@@ -115,7 +120,7 @@ impl Snapshot {
     }
 
     /// By the primary key.
-    async fn model_calls_of(&self, events: &[Uuid]) -> Result<Rows, ReadError> {
+    async fn model_calls_of(&self, events: &[Uuid]) -> Result<RowsById, ReadError> {
         let calls = query!(
             r#"
             SELECT event_id || '/' || call AS "id!", tier, model, module, decided_at AS "decided_at: At",

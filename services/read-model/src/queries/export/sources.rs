@@ -4,16 +4,16 @@ use kairo_proto::words::ExportSection;
 use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{ExportPlace, ExportQuery};
+use super::{ExportCursor, ExportQuery};
 use crate::{
-    ReadError, Snapshot,
-    queries::{number, place},
-    stored::{Key, Text, U32, U64},
+    ReadError, ReadSnapshot,
+    queries::{to_bigint, to_sql_position},
+    sql_values::{SqlKey, SqlText, U32, U64},
 };
 
 /// A piece of a section: its event, and by what it is looked up.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ExportSource {
     pub id: String,
     pub agent: Option<String>,
     pub thread_id: Option<String>,
@@ -22,10 +22,10 @@ pub struct Source {
     pub event_id: Option<Uuid>,
 }
 
-impl Source {
-    pub fn place(&self, section: &ExportSection) -> ExportPlace {
+impl ExportSource {
+    pub fn to_cursor(&self, section: &ExportSection) -> ExportCursor {
         let Self { id, sequence, position, .. } = self;
-        ExportPlace { section: section.clone(), sequence: *sequence, position: *position, id: id.clone() }
+        ExportCursor { section: section.clone(), sequence: *sequence, position: *position, id: id.clone() }
     }
 }
 
@@ -33,7 +33,7 @@ impl Source {
 macro_rules! sources {
     ($pieces:literal, $($parameters:tt)*) => {
         query_as!(
-            Source,
+            ExportSource,
             r#"
             SELECT pieces.id AS "id!", pieces.agent, pieces.thread_id, pieces.sequence AS "sequence!: U64",
                    pieces.position AS "position!: U32", coalesce(pieces.event_id, events.event_id) AS event_id
@@ -46,22 +46,22 @@ macro_rules! sources {
     };
 }
 
-impl Snapshot {
+impl ReadSnapshot {
     /// The next of a section. By the indexes of what is a user's: `threads_of_user`, `messages_of_user`, `tasks_of_user`,
     /// `memories_of_user`, `inner_state_changes_of_user`, `approvals_of_user`, `offers_of_user`, `briefings_of_user`; what
     /// happened in their threads by `actions_of_thread`, `chains_of_thread`, `model_calls_of_user` and
     /// `model_calls_of_thread`, what happened in none by `actions_outside_threads`.
-    pub(super) async fn sources(
+    pub(super) async fn export_sources(
         &self,
         section: &ExportSection,
         wanted: &ExportQuery,
-        after: Option<&ExportPlace>,
+        after: Option<&ExportCursor>,
         most: usize,
-    ) -> Result<Vec<Source>, ReadError> {
-        let user = Key::from(wanted.user.as_str());
-        let (sequence, position) = place(after.map_or((0, 0), |after| (after.sequence, after.position)));
-        let id = Text::from(after.map_or("", |after| &after.id));
-        let most = number(most as u64);
+    ) -> Result<Vec<ExportSource>, ReadError> {
+        let user = SqlKey::from(wanted.user.as_str());
+        let (sequence, position) = to_sql_position(after.map_or((0, 0), |after| (after.sequence, after.position)));
+        let id = SqlText::from(after.map_or("", |after| &after.id));
+        let most = to_bigint(most as u64);
         // One statement for each section, as each has a table of its own.
         macro_rules! of {
             ($pieces:literal) => {

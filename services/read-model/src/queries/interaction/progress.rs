@@ -10,7 +10,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::steps::{is, text};
+use super::steps::{is_action, payload_text};
 
 /// The state from which the status of a turn follows. Apply its events in the order of the log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +45,7 @@ impl TurnProgress {
     }
 
     /// Takes in the next event of the turn. What comes after its end changes nothing.
-    pub fn take_in(&mut self, event: &EventJson) {
+    pub fn apply_event(&mut self, event: &EventJson) {
         if self.outcome.is_some() {
             return;
         }
@@ -54,37 +54,39 @@ impl TurnProgress {
         }
         match event.type_name.as_str() {
             v1::AgentMessage::TYPE => self.delivered = true,
-            v1::AgentAction::TYPE if is(event, "tool_call") => self.call(event),
-            v1::AgentAction::TYPE if is(event, "ask") && is_awaited(text(event, "kind")) => self.call(event),
-            v1::AgentAction::TYPE if event.is_final_reply() && !text(event, "message_id").is_empty() => {
+            v1::AgentAction::TYPE if is_action(event, "tool_call") => self.start_call(event),
+            v1::AgentAction::TYPE if is_action(event, "ask") && is_awaited(payload_text(event, "kind")) => {
+                self.start_call(event)
+            }
+            v1::AgentAction::TYPE if event.is_final_reply() && !payload_text(event, "message_id").is_empty() => {
                 let is_failed = event.tells_of_failure(self.failed);
-                self.end(if is_failed { InteractionStatus::Failed } else { InteractionStatus::Completed }, event);
+                self.end_turn(if is_failed { InteractionStatus::Failed } else { InteractionStatus::Completed }, event);
             }
             // Its message became part of another turn, which answers for both.
-            v1::AgentJoined::TYPE => self.end(InteractionStatus::Completed, event),
+            v1::AgentJoined::TYPE => self.end_turn(InteractionStatus::Completed, event),
             v1::AgentFailed::TYPE => {
                 self.failed = event.payload.get("retried").and_then(Value::as_bool) != Some(true);
             }
             v1::ApprovalRequested::TYPE => _ = self.asked.insert(event.event_id.to_string()),
-            v1::AgentApproval::TYPE => _ = self.asked.remove(text(event, "action_id")),
+            v1::AgentApproval::TYPE => _ = self.asked.remove(payload_text(event, "action_id")),
             v1::ChainEnded::TYPE => self.asked.clear(),
-            v1::ToolResult::TYPE => self.called_ended(text(event, "action_id")),
-            v1::AgentAnswer::TYPE => self.called_ended(text(event, "request_id")),
-            v1::UserMessageUndelivered::TYPE => self.end(InteractionStatus::Failed, event),
+            v1::ToolResult::TYPE => self.end_call(payload_text(event, "action_id")),
+            v1::AgentAnswer::TYPE => self.end_call(payload_text(event, "request_id")),
+            v1::UserMessageUndelivered::TYPE => self.end_turn(InteractionStatus::Failed, event),
             _ => {}
         }
     }
 
-    fn call(&mut self, event: &EventJson) {
+    fn start_call(&mut self, event: &EventJson) {
         self.running.insert(event.event_id.to_string());
     }
 
     /// The first end counts.
-    fn called_ended(&mut self, action: &str) {
+    fn end_call(&mut self, action: &str) {
         self.waits |= self.running.remove(action);
     }
 
-    fn end(&mut self, outcome: InteractionStatus, event: &EventJson) {
+    fn end_turn(&mut self, outcome: InteractionStatus, event: &EventJson) {
         *self = Self { outcome: Some((outcome, event.ts)), ..Self::default() };
     }
 }

@@ -10,7 +10,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::steps::{result_of, text};
+use super::steps::{payload_text, result_of};
 
 /// The rows perceived so far, and the index of the row for each look under way.
 #[derive(Default)]
@@ -23,11 +23,11 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     /// Returns true if the chain that starts looks around, and adds a row for each of its steps.
-    pub fn begin(&mut self, event: &EventJson) -> bool {
-        if text(event, "origin") != ChainOrigin::Environment.known_word() {
+    pub fn claim_chain(&mut self, event: &EventJson) -> bool {
+        if payload_text(event, "origin") != ChainOrigin::Environment.known_word() {
             return false;
         }
-        self.chains.insert(text(event, "chain_id").to_owned(), self.rows.len());
+        self.chains.insert(payload_text(event, "chain_id").to_owned(), self.rows.len());
         let steps = event.payload.get("steps").and_then(Value::as_array).into_iter().flatten();
         let row = |step: &Value| {
             let tool = step.get("event").and_then(Value::as_str).map(str::to_owned);
@@ -39,34 +39,34 @@ impl Surroundings {
 
     /// Returns true if an event is of a chain that looks around.
     pub fn knows_chain(&self, event: &EventJson) -> bool {
-        self.chains.contains_key(text(event, "chain_id"))
+        self.chains.contains_key(payload_text(event, "chain_id"))
     }
 
-    fn place(&self, event: &EventJson) -> Option<usize> {
+    fn row_index(&self, event: &EventJson) -> Option<usize> {
         let step = event.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
-        Some(self.chains.get(text(event, "chain_id"))? + usize::try_from(step).ok()?)
+        Some(self.chains.get(payload_text(event, "chain_id"))? + usize::try_from(step).ok()?)
     }
 
     /// Returns true if a call, or a request to a member, belongs to a chain that looks around.
-    pub fn is_looked_at(&mut self, event: &EventJson) -> bool {
-        let Some(at) = self.place(event) else { return false };
+    pub fn claim_call(&mut self, event: &EventJson) -> bool {
+        let Some(at) = self.row_index(event) else { return false };
         self.calls.insert(event.event_id.to_string(), at);
         true
     }
 
     /// Returns true if a step without a call belongs to a chain that looks around, and records why it failed.
-    pub fn fail(&mut self, event: &EventJson) -> bool {
-        let Some(at) = self.place(event) else { return false };
+    pub fn claim_failure(&mut self, event: &EventJson) -> bool {
+        let Some(at) = self.row_index(event) else { return false };
         if let Some(row) = self.rows.get_mut(at) {
-            row.error = Some(text(event, "reason").to_owned());
+            row.error = Some(payload_text(event, "reason").to_owned());
         }
         true
     }
 
     /// Returns true if the event is the result of a look around. The environment in a user's message is taken in,
     /// too.
-    pub fn happened(&mut self, event: &EventJson) -> bool {
-        let said = text(event, "environment");
+    pub fn claim_result(&mut self, event: &EventJson) -> bool {
+        let said = payload_text(event, "environment");
         if event.type_name == v1::UserMessage::TYPE
             && let Ok(said) = serde_json::from_str::<Value>(said)
         {
@@ -74,10 +74,12 @@ impl Surroundings {
         }
         let (action, is_done) = match event.type_name.as_str() {
             v1::ToolResult::TYPE => ("action_id", event.payload.get("ok") == Some(&Value::Bool(true))),
-            v1::AgentAnswer::TYPE => ("request_id", text(event, "status") == TaskStatus::Completed.known_word()),
+            v1::AgentAnswer::TYPE => {
+                ("request_id", payload_text(event, "status") == TaskStatus::Completed.known_word())
+            }
             _ => return false,
         };
-        let Some(at) = self.calls.get(text(event, action)) else { return false };
+        let Some(at) = self.calls.get(payload_text(event, action)) else { return false };
         if let Some(row) = self.rows.get_mut(*at) {
             row.result = result_of(event).filter(|_| is_done).as_ref().map(Json::from);
             row.error = (!is_done).then(|| event.text().to_owned());

@@ -13,20 +13,20 @@ use kairo_proto::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::stored::Time;
+use crate::sql_values::Time;
 
 /// The origin of a message, and its place among all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ThreadMessageEntry {
     pub number: u64,
     /// The position in the log at which it came into the thread.
     pub sequence: u64,
     pub position: u32,
-    pub of: Of,
+    pub origin: EntryOrigin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum EntryOrigin {
     /// A user's message, or what was said elsewhere, by its event.
     User(Uuid),
     /// The end of a call, by its action.
@@ -39,12 +39,12 @@ pub enum Of {
     StepEnd(String),
 }
 
-impl Of {
-    pub fn sent(&self) -> Option<Uuid> {
+impl EntryOrigin {
+    pub fn message_event(&self) -> Option<Uuid> {
         if let Self::User(event) = self { Some(*event) } else { None }
     }
 
-    pub fn ended(&self) -> Option<Uuid> {
+    pub fn ended_action(&self) -> Option<Uuid> {
         if let Self::End(action) = self { Some(*action) } else { None }
     }
 
@@ -56,17 +56,17 @@ impl Of {
 
 /// The stored rows of a page of a thread.
 #[derive(Debug, Default)]
-pub struct Thread {
-    pub heard: HashMap<Uuid, Heard>,
-    pub ends: HashMap<Uuid, End>,
+pub struct ThreadContent {
+    pub inputs: HashMap<Uuid, InputMessage>,
+    pub ends: HashMap<Uuid, CallEnd>,
     /// By their places.
-    pub decided: BTreeMap<(u64, u32), Decided>,
+    pub events: BTreeMap<(u64, u32), TimedEvent>,
     pub tasks: HashMap<Uuid, TaskText>,
 }
 
 /// A user's words, or what was said elsewhere.
 #[derive(Debug)]
-pub struct Heard {
+pub struct InputMessage {
     pub event_id: Uuid,
     pub sequence: u64,
     pub position: u32,
@@ -79,7 +79,7 @@ pub struct Heard {
 
 /// The end of a call, with its result or error.
 #[derive(Debug)]
-pub struct End {
+pub struct CallEnd {
     pub action_id: Uuid,
     pub correlation_id: Uuid,
     pub ended_at: Time,
@@ -99,43 +99,43 @@ pub struct TaskText {
 
 /// An event of a decision.
 #[derive(Debug)]
-pub struct Decided {
+pub struct TimedEvent {
     pub at: Time,
     pub event: DecidedEvent,
 }
 
-impl Decided {
-    pub fn at(record: &Record, position: u32) -> Option<Self> {
+impl TimedEvent {
+    pub fn from_record(record: &Record, position: u32) -> Option<Self> {
         let events = &AgentDecision::of(&record.body)?.events;
         let event = events.get(usize::try_from(position).ok()?)?.clone();
         Some(Self { at: Time(record.envelope.time), event })
     }
 
     /// The task that it begins.
-    pub fn task(&self) -> Option<Uuid> {
+    pub fn started_task(&self) -> Option<Uuid> {
         let Some(Event::TaskStarted(started)) = &self.event.event else { return None };
         started.task_id.parse().ok()
     }
 }
 
 /// The message of an entry. There is one in any case, so that numbers have no gaps.
-pub fn message(entry: &Entry, thread: &Thread) -> ThreadMessageRow {
+pub fn build_message(entry: &ThreadMessageEntry, thread: &ThreadContent) -> ThreadMessageRow {
     let row = ThreadMessageRow {
         sequence: entry.number,
         log_sequence: entry.sequence,
         position: entry.position,
         ..ThreadMessageRow::default()
     };
-    match &entry.of {
-        Of::User(event) => of_user(row, thread.heard.get(event)),
-        Of::End(action) => of_tool(row, *action, thread.ends.get(action)),
-        Of::Decision => of_decision(row, entry, thread),
-        Of::Step(tool) => of_step(row, tool, thread.decided.get(&(entry.sequence, entry.position))),
-        Of::StepEnd(_) => of_step_end(row, thread.decided.get(&(entry.sequence, entry.position))),
+    match &entry.origin {
+        EntryOrigin::User(event) => user_row(row, thread.inputs.get(event)),
+        EntryOrigin::End(action) => tool_row(row, *action, thread.ends.get(action)),
+        EntryOrigin::Decision => decision_row(row, entry, thread),
+        EntryOrigin::Step(tool) => step_call_row(row, tool, thread.events.get(&(entry.sequence, entry.position))),
+        EntryOrigin::StepEnd(_) => step_end_row(row, thread.events.get(&(entry.sequence, entry.position))),
     }
 }
 
-fn of_user(row: ThreadMessageRow, heard: Option<&Heard>) -> ThreadMessageRow {
+fn user_row(row: ThreadMessageRow, heard: Option<&InputMessage>) -> ThreadMessageRow {
     let row = ThreadMessageRow { role: ThreadMessageRole::User.text(), ..row };
     let Some(heard) = heard else { return row };
     let role = match MessageRole::from(heard.role.as_str()) {
@@ -155,7 +155,7 @@ fn of_user(row: ThreadMessageRow, heard: Option<&Heard>) -> ThreadMessageRow {
     }
 }
 
-fn of_tool(row: ThreadMessageRow, action: Uuid, end: Option<&End>) -> ThreadMessageRow {
+fn tool_row(row: ThreadMessageRow, action: Uuid, end: Option<&CallEnd>) -> ThreadMessageRow {
     let tool_call_id = Some(action.to_string());
     let row = ThreadMessageRow { role: ThreadMessageRole::Tool.text(), tool_call_id, ..row };
     let Some(end) = end else { return row };
@@ -178,8 +178,8 @@ fn of_tool(row: ThreadMessageRow, action: Uuid, end: Option<&End>) -> ThreadMess
     }
 }
 
-fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadMessageRow {
-    let Some(first) = thread.decided.get(&(entry.sequence, entry.position)) else {
+fn decision_row(row: ThreadMessageRow, entry: &ThreadMessageEntry, thread: &ThreadContent) -> ThreadMessageRow {
+    let Some(first) = thread.events.get(&(entry.sequence, entry.position)) else {
         return ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), ..row };
     };
     let row = ThreadMessageRow {
@@ -187,7 +187,7 @@ fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadM
         timestamp: Some(first.at.into()),
         ..row
     };
-    if let Some(task) = first.task() {
+    if let Some(task) = first.started_task() {
         let task = thread.tasks.get(&task);
         let text = task.map(|task| task.text.clone().unwrap_or_else(|| task.title.clone()));
         return ThreadMessageRow { role: ThreadMessageRole::User.text(), content: text.unwrap_or_default(), ..row };
@@ -196,14 +196,14 @@ fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadM
         return ThreadMessageRow { role: ThreadMessageRole::System.text(), content: compacted.summary.clone(), ..row };
     }
     if let Some(Event::TaskEnded(ended)) = &first.event.event {
-        return of_task(row, ended);
+        return task_end_row(row, ended);
     }
     let places = (entry.sequence, 0)..=(entry.sequence, u32::MAX);
-    acted(row, thread.decided.range(places).map(|(_, decided)| &decided.event))
+    action_row(row, thread.events.range(places).map(|(_, decided)| &decided.event))
 }
 
 /// Builds the message for the end of a task, in the thread that worked on it.
-fn of_task(row: ThreadMessageRow, ended: &TaskEnded) -> ThreadMessageRow {
+fn task_end_row(row: ThreadMessageRow, ended: &TaskEnded) -> ThreadMessageRow {
     if ended.status_word() == TaskStatus::Completed {
         return ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), content: ended.result.clone(), ..row };
     }
@@ -212,15 +212,15 @@ fn of_task(row: ThreadMessageRow, ended: &TaskEnded) -> ThreadMessageRow {
 }
 
 /// A call that the agent itself carried out.
-fn of_step(row: ThreadMessageRow, tool: &str, decided: Option<&Decided>) -> ThreadMessageRow {
+fn step_call_row(row: ThreadMessageRow, tool: &str, decided: Option<&TimedEvent>) -> ThreadMessageRow {
     let row = ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), ..row };
-    let Some((row, event, ended)) = step_ended(row.clone(), decided) else { return row };
-    ThreadMessageRow { tool_calls: vec![called(event, tool, &ended.params)], ..row }
+    let Some((row, event, ended)) = with_step_end(row.clone(), decided) else { return row };
+    ThreadMessageRow { tool_calls: vec![tool_call_row(event, tool, &ended.params)], ..row }
 }
 
-fn of_step_end(row: ThreadMessageRow, decided: Option<&Decided>) -> ThreadMessageRow {
+fn step_end_row(row: ThreadMessageRow, decided: Option<&TimedEvent>) -> ThreadMessageRow {
     let row = ThreadMessageRow { role: ThreadMessageRole::Tool.text(), ..row };
-    let Some((row, event, ended)) = step_ended(row.clone(), decided) else { return row };
+    let Some((row, event, ended)) = with_step_end(row.clone(), decided) else { return row };
     let ok = ended.outcome_word() == StepState::Done;
     let reason = || {
         let told = [ended.outcome.as_str(), &ended.reason].into_iter().filter(|part| !part.is_empty());
@@ -230,27 +230,27 @@ fn of_step_end(row: ThreadMessageRow, decided: Option<&Decided>) -> ThreadMessag
     ThreadMessageRow { tool_call_id: Some(event.event_id.clone()), content, ok: Some(ok), ..row }
 }
 
-fn step_ended(
+fn with_step_end(
     row: ThreadMessageRow,
-    decided: Option<&Decided>,
+    decided: Option<&TimedEvent>,
 ) -> Option<(ThreadMessageRow, &DecidedEvent, &ChainStepEnded)> {
-    let Decided { at, event } = decided?;
+    let TimedEvent { at, event } = decided?;
     let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
     let correlation_id = event.correlation_id.clone();
     Some((ThreadMessageRow { correlation_id, timestamp: Some((*at).into()), ..row }, event, ended))
 }
 
 /// A task that was queued along with words; one that a step of a chain queued is that step's.
-fn queued(event: &DecidedEvent, steps: &[Value]) -> Option<ThreadToolCallRow> {
+fn queued_task_call(event: &DecidedEvent, steps: &[Value]) -> Option<ThreadToolCallRow> {
     let Some(Event::TaskScheduled(scheduled)) = &event.event else { return None };
     let task = scheduled.task.as_ref().filter(|task| task.kind_word() == TaskKind::Queued)?;
     let is_of_step = steps.iter().any(|result| result.get("task_id").is_some_and(|id| *id == *task.task_id));
     let arguments = json!({ "title": task.title, "text": task.text }).to_string();
-    (!is_of_step).then(|| called(event, "task.queue", &arguments))
+    (!is_of_step).then(|| tool_call_row(event, "task.queue", &arguments))
 }
 
 /// Builds the message for the words and calls of one decision.
-fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent> + Clone) -> ThreadMessageRow {
+fn action_row<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent> + Clone) -> ThreadMessageRow {
     let (mut said, mut tool_calls, mut is_failure) = (Vec::new(), Vec::new(), false);
     let results = events.clone().filter_map(|event| {
         let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
@@ -258,15 +258,15 @@ fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEven
     });
     let results: Vec<Value> = results.collect();
     for event in events {
-        tool_calls.extend(queued(event, &results));
+        tool_calls.extend(queued_task_call(event, &results));
         let Some(Event::Action(action)) = &event.event else { continue };
         match &action.action {
             Some(Action::Say(say)) => {
                 is_failure |= !say.failure.is_empty();
                 said.push(say.text.as_str());
             }
-            Some(Action::ToolCall(call)) => tool_calls.push(called(event, &call.tool, &call.arguments)),
-            Some(Action::Ask(ask)) => tool_calls.push(called(event, &ask.tool, &ask.arguments)),
+            Some(Action::ToolCall(call)) => tool_calls.push(tool_call_row(event, &call.tool, &call.arguments)),
+            Some(Action::Ask(ask)) => tool_calls.push(tool_call_row(event, &ask.tool, &ask.arguments)),
             None => {}
         }
     }
@@ -276,7 +276,7 @@ fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEven
     ThreadMessageRow { role: role.text(), content: said.join("\n\n"), tool_calls, ..row }
 }
 
-fn called(event: &DecidedEvent, tool: &str, arguments: &str) -> ThreadToolCallRow {
+fn tool_call_row(event: &DecidedEvent, tool: &str, arguments: &str) -> ThreadToolCallRow {
     // What is not JSON stays text.
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::String(arguments.to_owned()));
     ThreadToolCallRow { id: event.event_id.clone(), tool: tool.to_owned(), arguments: Some(Json::from(&arguments)) }

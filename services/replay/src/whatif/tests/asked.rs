@@ -4,8 +4,8 @@ use kairo_proto::v1::{Completion, CompletionError, CompletionToolCall};
 
 use super::*;
 use crate::{
-    deeds::Call,
-    testing::{Agent, calls, says},
+    decision_effects::DecisionCall,
+    testing::{TestAgent, call_completion, text_completion},
 };
 
 /// A time that is looked up, told and thanked for.
@@ -19,45 +19,45 @@ struct Lived {
 }
 
 fn lived() -> Lived {
-    let mut agent = Agent::new("cook");
+    let mut agent = TestAgent::new("cook");
     let asked = agent.hears("one", "time please");
-    let looks = agent.decides(&[calls("tools.now")]);
+    let looks = agent.decide(&[call_completion("tools.now")]);
     let result = agent.learns(looks, "2");
-    let tells = agent.decides(&[says("It is 2.")]);
+    let tells = agent.decide(&[text_completion("It is 2.")]);
     agent.hears("one", "thanks");
-    let welcomes = agent.decides(&[says("You are welcome.")]);
+    let welcomes = agent.decide(&[text_completion("You are welcome.")]);
     Lived { messages: agent.messages(), asked, looks, result, tells, welcomes }
 }
 
 /// The request for the time says something else.
-fn otherwise(lived: &Lived) -> Change {
+fn otherwise(lived: &Lived) -> MessageChange {
     let message = lived.messages.iter().find(|it| it.sequence == lived.asked).unwrap();
     let body = Body::decode(AgentMessage::TYPE, ContentType::Protobuf, &message.data).unwrap();
     let Body::AgentMessage(said) = body else { panic!("{message:?}") };
     let other = Body::from(AgentMessage { text: "the hour please".into(), ..said });
-    Change::Edit(other.to_json().to_string().into_bytes())
+    MessageChange::Edit(other.to_json().to_string().into_bytes())
 }
 
 /// The cone where models answer in this order, and nobody asks when all of it is said; how often models were asked.
 fn answered(lived: &Lived, answers: &[Completion]) -> (Cone, usize) {
-    let mut whatif = WhatIf::new(lived.asked, otherwise(lived), None).live();
+    let mut whatif = WhatIf::new(lived.asked, otherwise(lived), None).with_models();
     let (mut answers, mut count) = (answers.iter(), 0);
     for message in &lived.messages {
-        let mut took = whatif.take(message).unwrap();
-        while let Took::Asks(questions) = took {
+        let mut took = whatif.apply(message).unwrap();
+        while let WhatIfStep::Ask(questions) = took {
             let given: Vec<Completion> = answers.by_ref().take(questions.len()).cloned().collect();
             if given.len() < questions.len() {
-                whatif.leave("nobody asks");
+                whatif.abandon("nobody asks");
                 break;
             }
             count += given.len();
             took = whatif.answer(given);
         }
     }
-    (whatif.cone().unwrap(), count)
+    (whatif.into_cone().unwrap(), count)
 }
 
-fn of(cone: &Cone, at: u64) -> &Reached {
+fn of(cone: &Cone, at: u64) -> &ReachedMessage {
     cone.reached.iter().find(|it| it.sequence == at).unwrap_or_else(|| panic!("{at}: {:#?}", cone.reached))
 }
 
@@ -68,7 +68,11 @@ fn thinking(answer: Completion) -> Completion {
 #[test]
 fn the_same_call_keeps_its_result_whatever_was_thought_and_the_cone_goes_on_from_there() {
     let lived = lived();
-    let answers = [thinking(calls("tools.now")), says("It is 2 hours."), says("You are welcome.")];
+    let answers = [
+        thinking(call_completion("tools.now")),
+        text_completion("It is 2 hours."),
+        text_completion("You are welcome."),
+    ];
     let (cone, count) = answered(&lived, &answers);
     assert_eq!(count, 3);
     assert_eq!((of(&cone, lived.looks).fate, of(&cone, lived.looks).asked), (Fate::Kept, 1));
@@ -76,7 +80,7 @@ fn the_same_call_keeps_its_result_whatever_was_thought_and_the_cone_goes_on_from
     let tells = of(&cone, lived.tells);
     assert_eq!((tells.fate, tells.differences[0].made.as_str()), (Fate::Changed, r#""It is 2 hours.""#));
     assert_eq!(of(&cone, lived.welcomes).fate, Fate::Kept);
-    let expected = Counts { decisions: 3, kept: 2, changed: 1, asked: 3, ..Counts::default() };
+    let expected = ConeCounts { decisions: 3, kept: 2, changed: 1, asked: 3, ..ConeCounts::default() };
     assert_eq!(cone.counts, expected);
 }
 
@@ -87,7 +91,7 @@ fn another_call_is_not_executed_and_what_came_of_the_recorded_one_vanishes() {
         CompletionToolCall { tool: "http.get".into(), arguments: r#"{"url":"x"}"#.into(), ..Default::default() };
     let (cone, _) = answered(&lived, &[Completion { tool_calls: vec![other], ..Completion::default() }]);
     let looks = of(&cone, lived.looks);
-    let lost = Call { tool: "http.get".into(), arguments: r#"{"url":"x"}"#.into(), divergent: true };
+    let lost = DecisionCall { tool: "http.get".into(), arguments: r#"{"url":"x"}"#.into(), divergent: true };
     assert_eq!((looks.fate, &looks.lost), (Fate::Changed, &vec![lost]));
     assert_eq!([lived.result, lived.tells].map(|at| of(&cone, at).fate), [Fate::Vanished; 2]);
     assert_eq!(of(&cone, lived.tells).because, Some(lived.result));
@@ -100,10 +104,10 @@ fn what_nobody_asks_for_or_answers_is_not_known() {
     let lived = lived();
     let (cone, count) = answered(&lived, &[]);
     let (marked, _) = {
-        let mut whatif = WhatIf::new(lived.asked, otherwise(&lived), None).counting();
-        lived.messages.iter().for_each(|message| drop(whatif.take(message).unwrap()));
-        assert_eq!(whatif.expected().len(), 3, "each of the decisions took one call");
-        (whatif.cone().unwrap(), ())
+        let mut whatif = WhatIf::new(lived.asked, otherwise(&lived), None).with_expected_calls();
+        lived.messages.iter().for_each(|message| drop(whatif.apply(message).unwrap()));
+        assert_eq!(whatif.expected_calls().len(), 3, "each of the decisions took one call");
+        (whatif.into_cone().unwrap(), ())
     };
     let fates = |cone: &Cone| cone.reached.iter().map(|it| (it.sequence, it.fate, it.because)).collect::<Vec<_>>();
     assert_eq!((fates(&cone), count), (fates(&marked), 0), "it is as without asking");

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 
 use kairo_mind::{
-    replay::{as_made, compare::differences},
+    replay::{as_replayed, comparison::differences},
     request::ModelRequest,
 };
 use kairo_proto::v1::Completion;
 
 use super::*;
-use crate::deeds;
-use crate::testing::{Agent, calls, says};
+use crate::decision_effects;
+use crate::testing::{TestAgent, call_completion, text_completion};
 
 /// The threads of each life's messages.
 const LIVES: [&[&str]; 6] = [
@@ -30,26 +30,26 @@ fn answer(request: &ModelRequest) -> Completion {
     let is_id = |word: &&str| word.len() == 36 && word.matches('-').count() == 4;
     let words = said.split(|letter: char| !letter.is_ascii_hexdigit() && letter != '-').filter(is_id);
     let without_ids = words.fold(said.clone(), |said, id| said.replace(id, "#"));
-    let digest = kairo_events::ids::named("answer", &[&without_ids]).to_string();
+    let digest = kairo_events::ids::from_parts("answer", &[&without_ids]).to_string();
     match digest.as_bytes()[0] % 3 {
-        0 => calls("tools.now"),
-        _ => says(&digest),
+        0 => call_completion("tools.now"),
+        _ => text_completion(&digest),
     }
 }
 
 /// A life in which each message is heard at a place of its own, but for one, and calls end when the next message is heard.
 fn life(threads: &[&str], without: Option<usize>) -> Vec<LogMessage> {
-    let mut agent = Agent::new("cook");
+    let mut agent = TestAgent::new("cook");
     let mut waiting: Vec<(u64, u64)> = Vec::new();
     for (at, thread) in threads.iter().enumerate() {
         let begins = BLOCK * (at as u64 + 1);
-        agent.goes_on_at(begins);
+        agent.continue_at(begins);
         if without != Some(at) {
             agent.hears(thread, &format!("message {at}"));
         }
-        let decide = |agent: &mut Agent, waiting: &mut Vec<(u64, u64)>| {
-            while let Some(decided) = agent.decides_with(answer) {
-                if agent.waits(decided) {
+        let decide = |agent: &mut TestAgent, waiting: &mut Vec<(u64, u64)>| {
+            while let Some(decided) = agent.decide_with(answer) {
+                if agent.calls_tool(decided) {
                     waiting.push((decided / BLOCK * BLOCK + BLOCK + 10 + decided % BLOCK * 3, decided));
                 }
             }
@@ -58,7 +58,7 @@ fn life(threads: &[&str], without: Option<usize>) -> Vec<LogMessage> {
         due.sort_unstable();
         decide(&mut agent, &mut waiting);
         for (place, decided) in due {
-            agent.goes_on_at(place);
+            agent.continue_at(place);
             agent.learns(decided, "2");
             decide(&mut agent, &mut waiting);
         }
@@ -82,9 +82,9 @@ fn what_is_said_to_stay_to_change_or_to_vanish_does() {
         for without in 0..threads.len() {
             let truth = decisions(&life(threads, Some(without)));
             let at = BLOCK * (without as u64 + 1);
-            let mut whatif = WhatIf::new(at, Change::Drop, None);
-            lived.iter().for_each(|message| drop(whatif.take(message).unwrap()));
-            let cone = whatif.cone().unwrap();
+            let mut whatif = WhatIf::new(at, MessageChange::Drop, None);
+            lived.iter().for_each(|message| drop(whatif.apply(message).unwrap()));
+            let cone = whatif.into_cone().unwrap();
             for message in lived.iter().filter(|it| it.sequence > at) {
                 let decided = decisions(std::slice::from_ref(message));
                 let Some((input, recorded)) = decided.into_iter().next() else { continue };
@@ -102,7 +102,7 @@ fn what_is_said_to_stay_to_change_or_to_vanish_does() {
                     None => {
                         kept += 1;
                         let really = truth.get(&input).unwrap_or_else(|| panic!("it is not made: {told}"));
-                        assert_eq!(differences(&as_made(&recorded), &as_made(really)), [], "{told}");
+                        assert_eq!(differences(&as_replayed(&recorded), &as_replayed(really)), [], "{told}");
                     }
                     Some(Fate::Vanished) => {
                         vanished += 1;
@@ -122,10 +122,10 @@ fn what_is_said_to_stay_to_change_or_to_vanish_does() {
 
 /// The cone of a life without a message, with models asked that answer as they always do.
 fn asked(lived: &[LogMessage], at: u64) -> Cone {
-    let mut whatif = WhatIf::new(at, Change::Drop, None).live();
+    let mut whatif = WhatIf::new(at, MessageChange::Drop, None).with_models();
     for message in lived {
-        let mut took = whatif.take(message).unwrap();
-        while let Took::Asks(questions) = took {
+        let mut took = whatif.apply(message).unwrap();
+        while let WhatIfStep::Ask(questions) = took {
             let answers = questions.iter().map(|question| Completion {
                 tier: question.request.tier.into(),
                 request_digest: question.request.digest(),
@@ -134,7 +134,7 @@ fn asked(lived: &[LogMessage], at: u64) -> Cone {
             took = whatif.answer(answers.collect());
         }
     }
-    whatif.cone().unwrap()
+    whatif.into_cone().unwrap()
 }
 
 #[test]
@@ -169,12 +169,24 @@ fn what_models_are_asked_for_is_what_the_agent_does_that_lives_without_the_messa
                         changed += 1;
                         let made: AgentDecision =
                             serde_json::from_value(reached.unwrap().made.clone().unwrap()).unwrap();
-                        assert_eq!(deeds::differences_beside(&made, really.unwrap(), HashSet::new), [], "{told}");
-                        assert_ne!(deeds::differences_beside(&recorded, really.unwrap(), HashSet::new), [], "{told}");
+                        assert_eq!(
+                            decision_effects::compare_effects(&made, really.unwrap(), HashSet::new),
+                            [],
+                            "{told}"
+                        );
+                        assert_ne!(
+                            decision_effects::compare_effects(&recorded, really.unwrap(), HashSet::new),
+                            [],
+                            "{told}"
+                        );
                     }
                     None | Some(Fate::Kept) => {
                         stays += 1;
-                        assert_eq!(deeds::differences_beside(&recorded, really.unwrap(), HashSet::new), [], "{told}");
+                        assert_eq!(
+                            decision_effects::compare_effects(&recorded, really.unwrap(), HashSet::new),
+                            [],
+                            "{told}"
+                        );
                     }
                     Some(Fate::Unknown | Fate::Dropped | Fate::Edited) => panic!("{told}"),
                 }

@@ -4,10 +4,10 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 
-use super::expand::{Occurrence, occurrences};
 use super::ics;
+use super::recurrence::{Occurrence, expand_occurrences};
 use crate::builtin::reference::Cases;
-use crate::builtin::workspace::Span;
+use crate::builtin::workspace::TimeSpan;
 
 /// Occurrences of one entry that are compared.
 const MOST: usize = 50_000;
@@ -25,9 +25,9 @@ fn render(one: &Occurrence) -> Value {
 
 fn judge(case: &Value) -> Option<String> {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
-    let within = Span::new(moment(case, "from", &zone), moment(case, "until", &zone));
+    let within = TimeSpan::new(moment(case, "from", &zone), moment(case, "until", &zone));
     let calendar = ics::read(case["text"].as_str().unwrap(), "file", &zone, &|| true);
-    let all = calendar.entries.iter().flat_map(|entry| occurrences(entry, &within, MOST).0);
+    let all = calendar.entries.iter().flat_map(|entry| expand_occurrences(entry, &within, MOST).0);
     let begins_within = |one: &Occurrence| one.start >= within.start && one.start < within.end;
     let mut found: Vec<String> = all.filter(begins_within).map(|one| render(&one).to_string()).collect();
     let mut expected: Vec<String> = case["expected"].as_array().unwrap().iter().map(Value::to_string).collect();

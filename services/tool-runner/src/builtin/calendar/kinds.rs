@@ -3,9 +3,9 @@
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 
-use super::expand::occurrences;
-use super::ics::{self, Calendar};
-use crate::builtin::workspace::Span;
+use super::ics::{self, IcsCalendar};
+use super::recurrence::expand_occurrences;
+use crate::builtin::workspace::TimeSpan;
 
 fn berlin() -> TimeZone {
     TimeZone::get("Europe/Berlin").unwrap()
@@ -15,16 +15,17 @@ fn at(text: &str) -> Zoned {
     format!("{text}[Europe/Berlin]").parse().unwrap()
 }
 
-fn calendar(head: &str, events: &[&str]) -> Calendar {
+fn calendar(head: &str, events: &[&str]) -> IcsCalendar {
     let events: String =
         events.iter().map(|lines| format!("BEGIN:VEVENT\r\nSUMMARY:x\r\n{lines}\r\nEND:VEVENT\r\n")).collect();
     ics::read(&format!("BEGIN:VCALENDAR\r\n{head}{events}END:VCALENDAR\r\n"), "file", &berlin(), &|| true)
 }
 
 /// Starts and ends in March and April of 2026.
-fn render(calendar: &Calendar) -> Vec<String> {
-    let within = Span::new(at("2026-03-01T00:00"), at("2026-05-01T00:00"));
-    let mut all: Vec<_> = calendar.entries.iter().flat_map(|entry| occurrences(entry, &within, 1000).0).collect();
+fn render(calendar: &IcsCalendar) -> Vec<String> {
+    let within = TimeSpan::new(at("2026-03-01T00:00"), at("2026-05-01T00:00"));
+    let mut all: Vec<_> =
+        calendar.entries.iter().flat_map(|entry| expand_occurrences(entry, &within, 1000).0).collect();
     all.sort_by(|a, b| (&a.start, &a.details.title).cmp(&(&b.start, &b.details.title)));
     let time = |time: &Zoned| time.with_time_zone(berlin()).strftime("%m-%dT%H:%M").to_string();
     all.iter().map(|one| format!("{} {}", time(&one.start), time(&one.end))).collect()

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Args, calculate};
+use super::{DateCalcArgs, calculate};
 use crate::tool::{CallResult, ToolErrorKind};
 
 fn run(args: Value) -> CallResult {
-    let args: Args = serde_json::from_value(args).unwrap();
+    let args: DateCalcArgs = serde_json::from_value(args).unwrap();
     calculate(&args, "2026-03-05T09:00:00Z".parse().unwrap(), "Europe/Berlin")
 }
 

@@ -6,7 +6,7 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, html};
 const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
 /// A Markdown file: the content, under its title unless it begins with a heading of its own.
-pub fn file(title: &str, content: &str) -> String {
+pub fn render_file(title: &str, content: &str) -> String {
     let content = content.trim();
     if content.starts_with("# ") { format!("{content}\n") } else { format!("# {}\n\n{content}\n", one_line(title)) }
 }
@@ -16,26 +16,26 @@ fn one_line(text: &str) -> String {
 }
 
 /// The events of a text, without HTML of its own and without links that run something.
-pub fn events(content: &str) -> Vec<Event<'_>> {
+pub fn parse_safe_events(content: &str) -> Vec<Event<'_>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    Parser::new_ext(content, options).map(harmless).collect()
+    Parser::new_ext(content, options).map(sanitize_event).collect()
 }
 
-fn harmless(event: Event<'_>) -> Event<'_> {
+fn sanitize_event(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            Event::Start(Tag::Link { link_type, dest_url: address(dest_url), title, id })
+            Event::Start(Tag::Link { link_type, dest_url: sanitize_url(dest_url), title, id })
         }
         Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
-            Event::Start(Tag::Image { link_type, dest_url: address(dest_url), title, id })
+            Event::Start(Tag::Image { link_type, dest_url: sanitize_url(dest_url), title, id })
         }
         other => other,
     }
 }
 
 /// The address, or none where its scheme is not one of the harmless ones.
-fn address(url: CowStr<'_>) -> CowStr<'_> {
+fn sanitize_url(url: CowStr<'_>) -> CowStr<'_> {
     // Browsers pass over these within a scheme.
     let bare: String = url.chars().filter(|c| !c.is_control() && !c.is_whitespace()).collect();
     let scheme = bare.split(['/', '?', '#']).next().and_then(|start| start.split_once(':')).map(|(scheme, _)| scheme);
@@ -50,10 +50,10 @@ pub fn to_html<'e>(events: impl Iterator<Item = Event<'e>>) -> String {
 }
 
 /// The slides of a text: a new one begins at a rule, and at headings of level 1 and 2. Empty ones are left out.
-pub fn slides(content: &str) -> Vec<String> {
+pub fn render_slides(content: &str) -> Vec<String> {
     let mut slides: Vec<Vec<Event<'_>>> = vec![Vec::new()];
     let mut depth = 0_usize;
-    for event in events(content) {
+    for event in parse_safe_events(content) {
         let outermost = depth == 0;
         match &event {
             Event::Start(_) => depth += 1,
@@ -80,13 +80,13 @@ mod tests {
     use super::*;
 
     fn html(content: &str) -> String {
-        to_html(events(content).into_iter())
+        to_html(parse_safe_events(content).into_iter())
     }
 
     #[test]
     fn a_title_is_put_above_where_there_is_none() {
-        assert_eq!(file("A\nB", "text\n"), "# A B\n\ntext\n");
-        assert_eq!(file("A", "# Own\ntext"), "# Own\ntext\n");
+        assert_eq!(render_file("A\nB", "text\n"), "# A B\n\ntext\n");
+        assert_eq!(render_file("A", "# Own\ntext"), "# Own\ntext\n");
     }
 
     #[test]
@@ -106,17 +106,17 @@ mod tests {
     fn schemes_in_disguise() {
         for url in ["javascript:x", "JaVaScRiPt:x", " java\tscript:x", "vbscript:x", "data:text/html,x", "file:///etc"]
         {
-            assert_eq!(&*address(url.into()), "", "{url:?}");
+            assert_eq!(&*sanitize_url(url.into()), "", "{url:?}");
         }
     }
 
     #[test]
     fn slides_begin_at_rules_and_headings() {
-        let slides = slides("intro\n\n# One\n\na\n\n---\n\nb\n\n## Two\n\n### Part\n\n> # quoted\n\n---\n");
+        let slides = render_slides("intro\n\n# One\n\na\n\n---\n\nb\n\n## Two\n\n### Part\n\n> # quoted\n\n---\n");
         assert_eq!(slides.len(), 4, "{slides:#?}");
         assert!(slides[3].contains("Part") && slides[3].contains("quoted"));
-        assert_eq!(super::slides("").len(), 0);
-        assert_eq!(super::slides("---\n\n# One\n").len(), 1);
+        assert_eq!(render_slides("").len(), 0);
+        assert_eq!(render_slides("---\n\n# One\n").len(), 1);
     }
 
     proptest! {

@@ -11,13 +11,13 @@ const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 const MAX_WITHIN: usize = 100;
 
 /// The beginning of a mail that can be parsed at ease, mostly all of it.
-pub fn beginning(mail: &[u8]) -> &[u8] {
+pub fn parseable_prefix(mail: &[u8]) -> &[u8] {
     let (mut searched, mut within) = (0_usize, 0_usize);
     for (at, _) in mail.iter().enumerate().filter(|(_, byte)| b"bBrRgG".contains(byte)) {
         let rest = mail.get(at..).unwrap_or_default();
-        if begins(rest, b"boundary") {
+        if starts_with_word(rest, b"boundary") {
             searched = searched.saturating_add(rest.len());
-        } else if begins(rest, b"rfc822") || (begins(rest, b"global") && is_subtype(mail, at)) {
+        } else if starts_with_word(rest, b"rfc822") || (starts_with_word(rest, b"global") && is_subtype(mail, at)) {
             within += 1;
         }
         if searched > MAX_SEARCHED_BYTES || within > MAX_WITHIN {
@@ -27,7 +27,7 @@ pub fn beginning(mail: &[u8]) -> &[u8] {
     mail
 }
 
-fn begins(text: &[u8], word: &[u8]) -> bool {
+fn starts_with_word(text: &[u8], word: &[u8]) -> bool {
     text.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word))
 }
 
@@ -47,17 +47,17 @@ mod tests {
         let parts = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".repeat(1_000);
         let prose = "Global warming, globally, and the boundaries of growth. ".repeat(1_000);
         for mail in [forwarded, parts, prose] {
-            assert_eq!(beginning(mail.as_bytes()).len(), mail.len());
+            assert_eq!(parseable_prefix(mail.as_bytes()).len(), mail.len());
         }
     }
 
     #[test]
     fn what_nests_without_end_is_cut() {
         let within = "Content-Type: Message/RFC822\r\n\r\n".repeat(60_000);
-        assert!(beginning(within.as_bytes()).len() < 4_000);
+        assert!(parseable_prefix(within.as_bytes()).len() < 4_000);
         let within = "Content-Type: message / global\r\n\r\n".repeat(60_000);
-        assert!(beginning(within.as_bytes()).len() < 4_000);
+        assert!(parseable_prefix(within.as_bytes()).len() < 4_000);
         let parts = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n".repeat(40_000);
-        assert!(beginning(parts.as_bytes()).len() < parts.len() / 100);
+        assert!(parseable_prefix(parts.as_bytes()).len() < parts.len() / 100);
     }
 }

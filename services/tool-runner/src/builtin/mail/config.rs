@@ -74,7 +74,7 @@ impl MailConfig {
         let zeros = numbers.into_iter().filter(|(_, is_zero)| *is_zero);
         let from = self.sender("agent").is_none();
         // The text is not repeated: it may hold a password.
-        let url = self.smtp_url.as_ref().is_some_and(|url| !is_server(url.expose()));
+        let url = self.smtp_url.as_ref().is_some_and(|url| !is_smtp_url(url.expose()));
         [
             from.then(|| format!("from: must be an address such as {AGENT}@example.org, or a name and <address>")),
             url.then(|| "smtp_url: must be smtps://user:password@host or smtp://host:port".to_owned()),
@@ -88,7 +88,7 @@ impl MailConfig {
     }
 }
 
-fn is_server(text: &str) -> bool {
+fn is_smtp_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "smtp" | "smtps") && url.has_host())
 }
 

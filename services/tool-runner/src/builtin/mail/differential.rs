@@ -7,27 +7,26 @@ use serde_json::{Value, json};
 use super::message::{Mail, Person};
 use crate::builtin::reference::Cases;
 
-fn squeezed(text: &str) -> String {
+fn squeeze_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn people(people: &[Person]) -> Value {
-    people.iter().map(|person| json!([squeezed(&person.name), person.address])).collect()
+    people.iter().map(|person| json!([squeeze_spaces(&person.name), person.address])).collect()
 }
 
 /// Returns the texts missing from the text that is shown, in any order: attached mails come last here.
 fn find_missing<'c>(text: &str, case: &'c Value) -> Vec<&'c str> {
-    let text = squeezed(text);
+    let text = squeeze_spaces(text);
     let texts = case["texts"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     texts.filter(|one| !text.contains(one.strip_prefix("MAIL ").unwrap_or(one))).collect()
 }
 
 fn judge(case: &Value) -> Option<String> {
     let raw = STANDARD.decode(case["raw"].as_str().unwrap()).unwrap();
-    let Some(mail) = Mail::whole(&raw) else { return Some(format!("seed {}: no mail", case["seed"])) };
+    let Some(mail) = Mail::parse_whole(&raw) else { return Some(format!("seed {}: no mail", case["seed"])) };
     let date = mail.date.map(jiff::Timestamp::as_second);
-    let headers =
-        json!({"from": people(&mail.from), "to": people(&mail.to), "subject": squeezed(&mail.subject), "date": date});
+    let headers = json!({"from": people(&mail.from), "to": people(&mail.to), "subject": squeeze_spaces(&mail.subject), "date": date});
     let differs: Vec<&str> =
         ["from", "to", "subject", "date"].into_iter().filter(|key| headers[*key] != case[*key]).collect();
     let lost = find_missing(&mail.text, case);

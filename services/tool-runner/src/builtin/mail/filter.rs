@@ -7,7 +7,7 @@ use crate::builtin::workspace::matches_words;
 
 /// The conditions of a search; all that are given must hold.
 #[derive(Debug, Default)]
-pub struct Filter {
+pub struct MailFilter {
     pub query: Option<String>,
     pub from: Option<String>,
     pub to: Option<String>,
@@ -17,9 +17,9 @@ pub struct Filter {
     pub until: Option<Timestamp>,
 }
 
-impl Filter {
+impl MailFilter {
     /// Checks the conditions on the headers alone; reading the rest costs more.
-    pub fn fits_head(&self, mail: &Mail, date: Timestamp) -> bool {
+    pub fn matches_headers(&self, mail: &Mail, date: Timestamp) -> bool {
         self.from.as_ref().is_none_or(|wanted| mail.from.iter().any(|person| person.matches(wanted)))
             && self.to.as_ref().is_none_or(|wanted| mail.to.iter().chain(&mail.cc).any(|person| person.matches(wanted)))
             && self.subject.as_ref().is_none_or(|wanted| matches_words(wanted, [mail.subject.as_str()]))
@@ -27,11 +27,11 @@ impl Filter {
             && self.until.is_none_or(|until| date < until)
     }
 
-    pub fn looks_at_text(&self) -> bool {
+    pub fn needs_text(&self) -> bool {
         self.query.is_some()
     }
 
-    pub fn fits_text(&self, mail: &Mail) -> bool {
+    pub fn matches_text(&self, mail: &Mail) -> bool {
         self.query.as_ref().is_none_or(|query| {
             let people = mail.from.iter().chain(&mail.to).chain(&mail.cc).flat_map(Person::texts);
             let texts = [mail.subject.as_str(), mail.text.as_str()];
@@ -44,13 +44,13 @@ impl Filter {
 mod tests {
     use super::*;
 
-    fn fits(filter: &Filter) -> bool {
-        let mail = Mail::whole(
+    fn fits(filter: &MailFilter) -> bool {
+        let mail = Mail::parse_whole(
             b"From: Sarah Lee <sarah@example.org>\r\nTo: me@example.org\r\nCc: Bob <bob@example.org>\r\n\
               Subject: Q1 Budget\r\nDate: Mon, 15 Jan 2024 10:30:00 +0000\r\n\r\nThe figures, please.\r\n",
         )
         .unwrap();
-        filter.fits_head(&mail, mail.date.unwrap()) && filter.fits_text(&mail)
+        filter.matches_headers(&mail, mail.date.unwrap()) && filter.matches_text(&mail)
     }
 
     #[test]
@@ -58,15 +58,15 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let time = |text: &str| Some(text.parse::<Timestamp>().unwrap());
         for (wanted, filter) in [
-            (true, Filter::default()),
-            (true, Filter { from: text("sarah"), subject: text("BUDGET"), ..Filter::default() }),
-            (true, Filter { to: text("bob"), query: text("figures budget lee"), ..Filter::default() }),
-            (false, Filter { to: text("sarah"), ..Filter::default() }),
-            (false, Filter { query: text("figures missing"), ..Filter::default() }),
-            (true, Filter { since: time("2024-01-15T10:30:00Z"), ..Filter::default() }),
-            (false, Filter { since: time("2024-01-15T10:30:01Z"), ..Filter::default() }),
-            (false, Filter { until: time("2024-01-15T10:30:00Z"), ..Filter::default() }),
-            (true, Filter { until: time("2024-01-15T10:30:01Z"), ..Filter::default() }),
+            (true, MailFilter::default()),
+            (true, MailFilter { from: text("sarah"), subject: text("BUDGET"), ..MailFilter::default() }),
+            (true, MailFilter { to: text("bob"), query: text("figures budget lee"), ..MailFilter::default() }),
+            (false, MailFilter { to: text("sarah"), ..MailFilter::default() }),
+            (false, MailFilter { query: text("figures missing"), ..MailFilter::default() }),
+            (true, MailFilter { since: time("2024-01-15T10:30:00Z"), ..MailFilter::default() }),
+            (false, MailFilter { since: time("2024-01-15T10:30:01Z"), ..MailFilter::default() }),
+            (false, MailFilter { until: time("2024-01-15T10:30:00Z"), ..MailFilter::default() }),
+            (true, MailFilter { until: time("2024-01-15T10:30:01Z"), ..MailFilter::default() }),
         ] {
             assert_eq!(fits(&filter), wanted, "{filter:?}");
         }

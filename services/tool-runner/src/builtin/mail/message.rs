@@ -68,93 +68,93 @@ impl fmt::Display for Person {
 
 impl Mail {
     /// Only what the headers say. None for what is no mail.
-    pub fn head(bytes: &[u8]) -> Option<Self> {
-        Self::of(&MessageParser::default().parse_headers(bytes)?)
+    pub fn parse_headers(bytes: &[u8]) -> Option<Self> {
+        Self::from_message(&MessageParser::default().parse_headers(bytes)?)
     }
 
     /// The message with its text and the names of its attachments. None for what is no mail.
-    pub fn whole(bytes: &[u8]) -> Option<Self> {
-        let bounded = bounds::beginning(bytes);
+    pub fn parse_whole(bytes: &[u8]) -> Option<Self> {
+        let bounded = bounds::parseable_prefix(bytes);
         let message = MessageParser::default().parse(bounded)?;
-        let mut mail = Self::of(&message)?;
+        let mut mail = Self::from_message(&message)?;
         mail.cut = bounded.len() < bytes.len();
-        (mail.text, mail.attachments) = (text(&message), attachments(&message));
-        mail.cut |= mail.add_mails_within(&message, 1);
+        (mail.text, mail.attachments) = (readable_text(&message), attachment_names(&message));
+        mail.cut |= mail.add_nested_mails(&message, 1);
         Some(mail)
     }
 
     /// Adds what attached mails say, and their attachments. Whether there are too many, one in the other.
-    fn add_mails_within(&mut self, message: &Message<'_>, depth: usize) -> bool {
+    fn add_nested_mails(&mut self, message: &Message<'_>, depth: usize) -> bool {
         let mut cut = false;
         for mail in message.attachments().filter_map(mail_parser::MessagePart::message) {
             if depth > MAX_DEPTH {
                 return true;
             }
             let about = [
-                ("From", people(mail.from()).iter().map(Person::to_string).collect::<Vec<_>>().join(", ")),
+                ("From", parse_people(mail.from()).iter().map(Person::to_string).collect::<Vec<_>>().join(", ")),
                 ("Date", mail.date().map(mail_parser::DateTime::to_rfc3339).unwrap_or_default()),
-                ("Subject", line(mail.subject().unwrap_or_default())),
+                ("Subject", to_single_line(mail.subject().unwrap_or_default())),
             ];
             self.text.push_str("\n\n--- Attached message ---\n");
             for (name, value) in about.iter().filter(|(_, value)| !value.is_empty()) {
                 self.text.push_str(&format!("{name}: {value}\n"));
             }
             self.text.push('\n');
-            self.text.push_str(&text(mail));
+            self.text.push_str(&readable_text(mail));
             let room = MAX_ATTACHMENTS.saturating_sub(self.attachments.len());
-            self.attachments.extend(attachments(mail).into_iter().take(room));
-            cut |= self.add_mails_within(mail, depth + 1);
+            self.attachments.extend(attachment_names(mail).into_iter().take(room));
+            cut |= self.add_nested_mails(mail, depth + 1);
         }
         self.text = self.text.trim().to_owned();
         cut
     }
 
-    fn of(message: &Message<'_>) -> Option<Self> {
+    fn from_message(message: &Message<'_>) -> Option<Self> {
         // A file of anything else has lines that look like headers, but hardly these.
         let says_what_it_is = [HeaderName::From, HeaderName::Date, HeaderName::Subject, HeaderName::To]
             .into_iter()
             .any(|header| message.header(header).is_some());
         let date = message.date().filter(|date| date.is_valid());
         says_what_it_is.then(|| Self {
-            from: people(message.from()),
-            to: people(message.to()),
-            cc: people(message.cc()),
-            subject: line(message.subject().unwrap_or_default()),
+            from: parse_people(message.from()),
+            to: parse_people(message.to()),
+            cc: parse_people(message.cc()),
+            subject: to_single_line(message.subject().unwrap_or_default()),
             date: date.and_then(|date| Timestamp::from_second(date.to_timestamp()).ok()),
             text: String::new(),
             attachments: Vec::new(),
-            message_id: message.message_id().and_then(id).unwrap_or_default(),
-            references: references(message),
+            message_id: message.message_id().and_then(parse_message_id).unwrap_or_default(),
+            references: reference_ids(message),
             cut: false,
         })
     }
 }
 
 /// An id that can stand in a header; none for anything else.
-pub fn id(text: &str) -> Option<String> {
+pub fn parse_message_id(text: &str) -> Option<String> {
     let id = text.trim().trim_start_matches('<').trim_end_matches('>');
     let fits = (1..=MAX_HEADER_CHARS).contains(&id.len()) && id.contains('@');
     (fits && id.bytes().all(|byte| byte.is_ascii_graphic() && !b"<>".contains(&byte))).then(|| id.to_owned())
 }
 
-fn references(message: &Message<'_>) -> Vec<String> {
+fn reference_ids(message: &Message<'_>) -> Vec<String> {
     let all = message.references().as_text_list().unwrap_or_default();
     let newest = all.get(all.len().saturating_sub(MAX_REFERENCES)..).unwrap_or_default();
-    newest.iter().filter_map(|text| id(text)).collect()
+    newest.iter().filter_map(|text| parse_message_id(text)).collect()
 }
 
-fn people(address: Option<&Address<'_>>) -> Vec<Person> {
+fn parse_people(address: Option<&Address<'_>>) -> Vec<Person> {
     let all = address.into_iter().flat_map(Address::iter);
     all.take(MAX_PEOPLE)
         .map(|person| Person {
-            name: line(person.name().unwrap_or_default()),
-            address: line(person.address().unwrap_or_default()),
+            name: to_single_line(person.name().unwrap_or_default()),
+            address: to_single_line(person.address().unwrap_or_default()),
         })
         .collect()
 }
 
 /// The parts that are meant to be read, HTML turned into text.
-fn text(message: &Message<'_>) -> String {
+fn readable_text(message: &Message<'_>) -> String {
     let bodies = (0..message.text_body_count()).filter_map(|part| message.body_text(part));
     // A text with a name may be meant to be read as well (RFC 2183, section 2.1).
     let named = message.attachments().filter(|part| part.content_disposition().is_some_and(ContentType::is_inline));
@@ -175,18 +175,18 @@ fn text(message: &Message<'_>) -> String {
     text.trim().to_owned()
 }
 
-fn attachments(message: &Message<'_>) -> Vec<String> {
+fn attachment_names(message: &Message<'_>) -> Vec<String> {
     let name = |(number, part): (usize, &mail_parser::MessagePart<'_>)| {
         // Without a name of its own an attached mail has its subject's.
-        let subject = || Some(format!("{}.eml", line(part.message()?.subject()?)));
-        let named = part.attachment_name().map(line).filter(|name| !name.is_empty());
+        let subject = || Some(format!("{}.eml", to_single_line(part.message()?.subject()?)));
+        let named = part.attachment_name().map(to_single_line).filter(|name| !name.is_empty());
         named.or_else(subject).unwrap_or_else(|| format!("attachment {}", number + 1))
     };
     message.attachments().enumerate().take(MAX_ATTACHMENTS).map(name).collect()
 }
 
 /// One line without control characters.
-fn line(text: &str) -> String {
+fn to_single_line(text: &str) -> String {
     let text: String = text.chars().take(MAX_HEADER_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.trim().to_owned()
 }
@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn fuzz_mail() {
         kairo_fuzz::Corpus::named("mail").fuzz(|bytes| {
-            if let Some(mail) = Mail::whole(bytes) {
+            if let Some(mail) = Mail::parse_whole(bytes) {
                 assert!(mail.subject.chars().count() <= MAX_HEADER_CHARS && mail.from.len() <= MAX_PEOPLE);
                 assert!(mail.attachments.len() <= MAX_ATTACHMENTS && mail.references.len() <= MAX_REFERENCES);
             }
-            Mail::head(bytes);
+            Mail::parse_headers(bytes);
         });
     }
 
@@ -219,7 +219,7 @@ mod tests {
             Preis: 5 =80 f=FCr =\r\nalle\r\n\
             --b\r\nContent-Type: application/pdf; name=x\r\nContent-Disposition: attachment;\r\n\
             \x20filename*=utf-8''%C3%9Cbersicht.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\nJVBERg==\r\n--b--\r\n";
-        let mail = Mail::whole(multipart.as_bytes()).unwrap();
+        let mail = Mail::parse_whole(multipart.as_bytes()).unwrap();
         assert_eq!(mail.from[0].to_string(), "Jürgen Müller <j@example.de>");
         assert_eq!(mail.to[0].to_string(), "小明 <ming@example.cn>");
         assert_eq!(mail.to[1].name, "Lee, Sarah");
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(mail.date.unwrap().to_string(), "2024-01-15T10:30:00Z");
         assert_eq!(mail.text, "Preis: 5 € für alle");
         assert_eq!(mail.attachments, ["Übersicht.pdf"]);
-        let head = Mail::head(multipart.as_bytes()).unwrap();
+        let head = Mail::parse_headers(multipart.as_bytes()).unwrap();
         assert_eq!((&head.from, &head.subject, head.date), (&mail.from, &mail.subject, mail.date));
     }
 
@@ -244,7 +244,7 @@ mod tests {
             attached("One", "First."),
             attached("Two", "Second."),
         );
-        let mail = Mail::whole(mail.as_bytes()).unwrap();
+        let mail = Mail::parse_whole(mail.as_bytes()).unwrap();
         assert_eq!(mail.attachments, ["One.eml", "Two.eml", "n.txt"]);
         let places = ["See below.", "Inline.", "From: Ann", "Subject: One", "First.", "Subject: Two", "Second."];
         let places: Vec<usize> = places.iter().map(|text| mail.text.find(text).expect(text)).collect();
@@ -252,13 +252,13 @@ mod tests {
         let nested = (0..20).fold("Subject: x\r\n\r\nInnermost.\r\n".to_owned(), |inner, _| {
             format!("Subject: x\r\nContent-Type: message/rfc822\r\n\r\n{inner}")
         });
-        let deep = Mail::whole(nested.as_bytes()).unwrap();
+        let deep = Mail::parse_whole(nested.as_bytes()).unwrap();
         assert!(deep.cut && !deep.text.contains("Innermost."), "{}", deep.text);
     }
 
     #[test]
     fn html_is_turned_into_text() {
-        let mail = Mail::whole(
+        let mail = Mail::parse_whole(
             b"From: a@example.org\r\nSubject: s\r\nContent-Type: text/html; charset=gb2312\r\n\r\n\
               <html><style>p{}</style><p>\xc4\xe3\xba\xc3 &amp; <b>welcome</b></p><script>x()</script></html>\r\n",
         )
@@ -269,14 +269,14 @@ mod tests {
 
     #[test]
     fn a_date_that_does_not_exist_is_no_date() {
-        let mail = Mail::whole(b"From: a@example.org\r\nDate: Fri, 30 Feb 2024 25:61:00 +0000\r\n\r\nx").unwrap();
+        let mail = Mail::parse_whole(b"From: a@example.org\r\nDate: Fri, 30 Feb 2024 25:61:00 +0000\r\n\r\nx").unwrap();
         assert_eq!(mail.date, None);
     }
 
     #[test]
     fn what_is_no_mail_is_none() {
         for bytes in [b"".as_slice(), b"\xff\xfe\x00\x01", b"just text", b"{\"a\": 1}\n", b"\x89PNG\r\n\x1a\n"] {
-            assert_eq!(Mail::whole(bytes), None, "{bytes:?}");
+            assert_eq!(Mail::parse_whole(bytes), None, "{bytes:?}");
         }
     }
 
@@ -284,15 +284,15 @@ mod tests {
         #[test]
         fn no_bytes_bring_it_down(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let head = b"From: a\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
-            Mail::whole(&bytes);
-            let mail = Mail::whole(&[head.as_slice(), &bytes].concat());
+            Mail::parse_whole(&bytes);
+            let mail = Mail::parse_whole(&[head.as_slice(), &bytes].concat());
             prop_assert!(mail.is_some());
         }
 
         #[test]
         fn cutting_a_message_off_leaves_a_message(end in 12_usize..300) {
             let message = format!("From: a@b.org\r\nSubject: x\r\n\r\n{}", "text ".repeat(100));
-            prop_assert!(Mail::whole(&message.as_bytes()[..end]).is_some());
+            prop_assert!(Mail::parse_whole(&message.as_bytes()[..end]).is_some());
         }
     }
 }

@@ -8,21 +8,23 @@ use crate::builtin::date_calc;
 use crate::tool::ToolError;
 
 /// First and last day. `now` says when the call was decided on and in which zone phrases are reckoned.
-pub fn range(field: &str, value: &Value, now: &Zoned) -> Result<(Date, Date), ToolError> {
+pub fn parse_range(field: &str, value: &Value, now: &Zoned) -> Result<(Date, Date), ToolError> {
     let days = match value {
         Value::String(text) => match ["/", "..", " to ", " until "].iter().find_map(|between| text.split_once(between))
         {
-            Some((first, last)) => (days(field, first, now)?.0, days(field, last, now)?.1),
-            None => days(field, text, now)?,
+            Some((first, last)) => (parse_days(field, first, now)?.0, parse_days(field, last, now)?.1),
+            None => parse_days(field, text, now)?,
         },
         Value::Object(map) => {
             let text = |names: &[&str]| names.iter().find_map(|name| map.get(*name)).and_then(Value::as_str);
             let first = text(&["date", "from", "start", "since", "now"]);
             // The last day before the end, as `tools.date_calc` says both.
             match (first, text(&["last_date"]), text(&["to", "end", "until"])) {
-                (Some(first), Some(last), _) => (days(field, first, now)?.0, days(field, last, now)?.1),
-                (Some(first), None, Some(last)) => (days(field, first, now)?.0, until(field, last, now)?),
-                (Some(one), None, None) => days(field, one, now)?,
+                (Some(first), Some(last), _) => (parse_days(field, first, now)?.0, parse_days(field, last, now)?.1),
+                (Some(first), None, Some(last)) => {
+                    (parse_days(field, first, now)?.0, parse_last_day(field, last, now)?)
+                }
+                (Some(one), None, None) => parse_days(field, one, now)?,
                 (None, _, _) => return Err(not_understood(field)),
             }
         }
@@ -35,28 +37,29 @@ pub fn range(field: &str, value: &Value, now: &Zoned) -> Result<(Date, Date), To
 }
 
 /// Reads a text as a range of days: a written day or time is that day, as written; anything else is read as a phrase.
-fn days(field: &str, text: &str, now: &Zoned) -> Result<(Date, Date), ToolError> {
+fn parse_days(field: &str, text: &str, now: &Zoned) -> Result<(Date, Date), ToolError> {
     let text = text.trim();
-    if let Some(day) = written(text) {
+    if let Some(day) = parse_written_day(text) {
         return Ok((day, day));
     }
-    let (start, end) = date_calc::range(field, text, now).map_err(|error| match error.message.starts_with('/') {
-        true => error,
-        false => ToolError::invalid_arguments(format!("/{field}: {}", error.message)),
-    })?;
+    let (start, end) =
+        date_calc::parse_range(field, text, now).map_err(|error| match error.message.starts_with('/') {
+            true => error,
+            false => ToolError::invalid_arguments(format!("/{field}: {}", error.message)),
+        })?;
     let last = if start < end { end.checked_sub(1.nanosecond()).unwrap_or(end) } else { end };
     Ok((start.date(), last.date()))
 }
 
 /// The last day of something that ends so: midnight ends the day before.
-fn until(field: &str, text: &str, now: &Zoned) -> Result<Date, ToolError> {
-    let (_, last) = days(field, text, now)?;
+fn parse_last_day(field: &str, text: &str, now: &Zoned) -> Result<Date, ToolError> {
+    let (_, last) = parse_days(field, text, now)?;
     let midnight = text.get(10..19).is_some_and(|time| time.get(1..) == Some("00:00:00"));
     Ok(if midnight { last.yesterday().unwrap_or(last) } else { last })
 }
 
 /// The day of a date, or of a date with a time behind it.
-fn written(text: &str) -> Option<Date> {
+fn parse_written_day(text: &str) -> Option<Date> {
     let day = text.get(..10)?.parse().ok()?;
     let behind = text.get(10..)?.chars().next();
     matches!(behind, None | Some('T' | 't' | ' ')).then_some(day)
@@ -76,7 +79,7 @@ mod tests {
 
     fn read(value: Value) -> String {
         let now: Zoned = "2026-11-21T10:00[UTC]".parse().unwrap();
-        range("date", &value, &now).map_or_else(|error| error.message, |(first, last)| format!("{first} {last}"))
+        parse_range("date", &value, &now).map_or_else(|error| error.message, |(first, last)| format!("{first} {last}"))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use calcard::vcard::{VCard, VCardProperty, VCardValue};
 use calcard::{Entry, Parser};
 
-use crate::builtin::workspace::{beginning, matches_words};
+use crate::builtin::workspace::{matches_words, truncate_text};
 
 /// Longest text of a field that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 1000;
@@ -14,7 +14,7 @@ const MAX_VALUES: usize = 10;
 
 /// A person, or a group of people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct ContactCard {
     pub name: String,
     pub role: Option<String>,
     pub emails: Vec<String>,
@@ -29,13 +29,13 @@ pub struct Card {
 }
 
 /// The cards of a file, and whether all of it made sense.
-pub fn read(text: &str) -> (Vec<Card>, bool) {
+pub fn read(text: &str) -> (Vec<ContactCard>, bool) {
     let (mut cards, mut whole) = (Vec::new(), true);
     let mut parser = Parser::new(text);
     loop {
         match parser.entry() {
             Entry::Eof => break,
-            Entry::VCard(card) => match Card::of(&card) {
+            Entry::VCard(card) => match ContactCard::from_vcard(&card) {
                 Some(card) => cards.push(card),
                 None => whole = false,
             },
@@ -47,29 +47,29 @@ pub fn read(text: &str) -> (Vec<Card>, bool) {
 }
 
 /// The people among the cards that belong to a team: by department, category, or a group of that name.
-pub fn of_team<'c>(cards: &'c [Card], team: &str) -> Vec<&'c Card> {
+pub fn members_of_team<'c>(cards: &'c [ContactCard], team: &str) -> Vec<&'c ContactCard> {
     let members: Vec<&String> = cards
         .iter()
         .filter(|card| matches_words(team, [card.name.as_str()]))
         .filter_map(|group| group.members.as_ref())
         .flatten()
         .collect();
-    let belongs = |card: &&Card| {
+    let belongs = |card: &&ContactCard| {
         card.teams.iter().any(|name| matches_words(team, [name.as_str()]))
-            || members.iter().any(|member| card.is(member))
+            || members.iter().any(|member| card.matches_member(member))
     };
     cards.iter().filter(|card| card.is_person()).filter(belongs).collect()
 }
 
-impl Card {
-    fn of(card: &VCard) -> Option<Self> {
+impl ContactCard {
+    fn from_vcard(card: &VCard) -> Option<Self> {
         let texts = |property: VCardProperty| -> Vec<String> {
             let values = card.properties(&property).filter_map(|entry| entry.values.first());
-            values.filter_map(text).take(MAX_VALUES).collect()
+            values.filter_map(value_text).take(MAX_VALUES).collect()
         };
         let one = |property| texts(property).into_iter().next();
         let parts = |property: VCardProperty| -> Vec<String> {
-            card.properties(&property).flat_map(|entry| &entry.values).flat_map(components).collect()
+            card.properties(&property).flat_map(|entry| &entry.values).flat_map(component_texts).collect()
         };
         let mut organization = parts(VCardProperty::Org).into_iter();
         let organization_name = organization.next();
@@ -78,7 +78,7 @@ impl Card {
             .or_else(|| organization_name.clone())
             .or_else(|| one(VCardProperty::Nickname));
         let is_group = one(VCardProperty::Kind).is_some_and(|kind| kind.eq_ignore_ascii_case("group"))
-            || card.entries.iter().any(|entry| is_other(&entry.name, "X-ADDRESSBOOKSERVER-KIND"));
+            || card.entries.iter().any(|entry| is_extension_property(&entry.name, "X-ADDRESSBOOKSERVER-KIND"));
         let emails = texts(VCardProperty::Email);
         let phones: Vec<String> =
             texts(VCardProperty::Tel).iter().map(|phone| phone.trim_start_matches("tel:").to_owned()).collect();
@@ -87,7 +87,7 @@ impl Card {
         let name = name.or_else(|| emails.first().or(phones.first()).or(role.as_ref()).cloned()).or_else(|| {
             let place = Some(parts(VCardProperty::Adr).join(" ")).filter(|place| !place.is_empty());
             let other = place.or_else(|| one(VCardProperty::Note)).or_else(|| one(VCardProperty::Uid));
-            other.map(|text| line(&text))
+            other.map(|text| short_line(&text))
         })?;
         Some(Self {
             name,
@@ -98,7 +98,7 @@ impl Card {
             organization: organization_name,
             note: one(VCardProperty::Note),
             uid: one(VCardProperty::Uid),
-            members: is_group.then(|| members(card)),
+            members: is_group.then(|| group_members(card)),
         })
     }
 
@@ -118,7 +118,7 @@ impl Card {
     }
 
     /// Returns true if the member of a group is this person, by UID or email address.
-    fn is(&self, member: &str) -> bool {
+    fn matches_member(&self, member: &str) -> bool {
         let member = member.trim_start_matches("mailto:");
         let bare = |uid: &str| uid.trim_start_matches("urn:uuid:").to_lowercase();
         self.uid.as_deref().is_some_and(|uid| bare(uid) == bare(member))
@@ -126,52 +126,53 @@ impl Card {
     }
 }
 
-fn members(card: &VCard) -> Vec<String> {
-    let is_member =
-        |name: &VCardProperty| *name == VCardProperty::Member || is_other(name, "X-ADDRESSBOOKSERVER-MEMBER");
+fn group_members(card: &VCard) -> Vec<String> {
+    let is_member = |name: &VCardProperty| {
+        *name == VCardProperty::Member || is_extension_property(name, "X-ADDRESSBOOKSERVER-MEMBER")
+    };
     card.entries
         .iter()
         .filter(|entry| is_member(&entry.name))
         .flat_map(|entry| &entry.values)
-        .filter_map(text)
+        .filter_map(value_text)
         .collect()
 }
 
-fn is_other(property: &VCardProperty, name: &str) -> bool {
+fn is_extension_property(property: &VCardProperty, name: &str) -> bool {
     matches!(property, VCardProperty::Other(other) if other.eq_ignore_ascii_case(name))
 }
 
 /// "Family;Given;Middle;Prefix;Suffix" in the order it is said in.
 fn full_name(card: &VCard) -> String {
     let values = card.property(&VCardProperty::N).map(|entry| entry.values.as_slice()).unwrap_or_default();
-    let part = |index: usize| values.get(index).and_then(text);
+    let part = |index: usize| values.get(index).and_then(value_text);
     let said = [part(3), part(1), part(2), part(0), part(4)];
     said.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn components(value: &VCardValue) -> Vec<String> {
+fn component_texts(value: &VCardValue) -> Vec<String> {
     match value {
-        VCardValue::Component(parts) => parts.iter().map(|part| clean(part)).collect(),
-        other => text(other).into_iter().collect(),
+        VCardValue::Component(parts) => parts.iter().map(|part| clean_text(part)).collect(),
+        other => value_text(other).into_iter().collect(),
     }
 }
 
-fn text(value: &VCardValue) -> Option<String> {
+fn value_text(value: &VCardValue) -> Option<String> {
     let text = match value {
-        VCardValue::Component(parts) => clean(&parts.join(" ")),
-        other => clean(other.as_text()?),
+        VCardValue::Component(parts) => clean_text(&parts.join(" ")),
+        other => clean_text(other.as_text()?),
     };
     (!text.is_empty()).then_some(text)
 }
 
 /// The beginning of a text on one line.
-fn line(text: &str) -> String {
-    beginning(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_NAME_BYTES).0.to_owned()
+fn short_line(text: &str) -> String {
+    truncate_text(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_NAME_BYTES).0.to_owned()
 }
 
-fn clean(text: &str) -> String {
+fn clean_text(text: &str) -> String {
     let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-    beginning(text.trim(), MAX_TEXT_BYTES).0.to_owned()
+    truncate_text(text.trim(), MAX_TEXT_BYTES).0.to_owned()
 }
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
         BEGIN:VCARD\nVERSION:4.0\nKIND:group\nFN:Launch team\n\
         MEMBER:urn:uuid:4fbe8971-0bc3-424c-9c26-36c3e1eff6b1\nMEMBER:mailto:j.mueller@acme.example\nEND:VCARD\n";
 
-    fn cards() -> Vec<Card> {
+    fn cards() -> Vec<ContactCard> {
         let (cards, whole) = read(&format!("{OUTLOOK_3}{GOOGLE_4}"));
         assert!(whole);
         cards
@@ -202,7 +203,7 @@ mod tests {
         let [jürgen, ming, group] = cards().try_into().unwrap();
         assert_eq!(
             jürgen,
-            Card {
+            ContactCard {
                 name: "Dr. Jürgen Müller".into(),
                 role: Some("Head of Marketing".into()),
                 emails: vec!["j.mueller@acme.example".into(), "jm@home.example".into()],
@@ -210,7 +211,7 @@ mod tests {
                 organization: Some("Acme GmbH".into()),
                 teams: vec!["Marketing".into()],
                 note: Some("Likes short, clear mail.\nOn leave in May.".into()),
-                ..Card::default()
+                ..ContactCard::default()
             }
         );
         assert_eq!((ming.name.as_str(), ming.role.as_deref()), ("小明", Some("Developer")));
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn teams_by_department_category_and_group() {
         let cards = cards();
-        let names = |team: &str| of_team(&cards, team).iter().map(|card| card.name.clone()).collect::<Vec<_>>();
+        let names = |team: &str| members_of_team(&cards, team).iter().map(|card| card.name.clone()).collect::<Vec<_>>();
         assert_eq!(names("marketing"), ["Dr. Jürgen Müller"]);
         assert_eq!(names("Engineering"), ["小明"]);
         assert_eq!(names("launch team"), ["Dr. Jürgen Müller", "小明"]);

@@ -6,13 +6,13 @@ use super::card;
 use crate::builtin::reference::Cases;
 
 /// Texts are compared without regard to white space.
-fn squeezed(text: &str) -> String {
+fn squeeze_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn plain(value: &Value) -> Value {
     match value {
-        Value::String(text) => json!(squeezed(text)),
+        Value::String(text) => json!(squeeze_spaces(text)),
         Value::Array(list) => list.iter().map(plain).collect(),
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), plain(value))).collect(),
         other => other.clone(),
@@ -21,7 +21,7 @@ fn plain(value: &Value) -> Value {
 
 fn judge(case: &Value) -> Option<String> {
     let (cards, whole) = card::read(case["text"].as_str().unwrap());
-    let shown = |card: &card::Card| {
+    let shown = |card: &card::ContactCard| {
         json!({
             "name": card.name, "emails": card.emails, "phones": card.phones, "organization": card.organization,
             "teams": card.teams, "role": card.role, "note": card.note,

@@ -58,7 +58,7 @@ pub struct Folder {
 
 /// The content read from a file.
 #[derive(Debug)]
-pub struct File {
+pub struct WorkspaceFile {
     pub bytes: Vec<u8>,
     /// Full size in bytes, read or not.
     pub size: u64,
@@ -68,7 +68,7 @@ pub struct File {
     pub truncated: bool,
 }
 
-impl File {
+impl WorkspaceFile {
     /// Its text; what is not UTF-8 is taken for Latin-1, as old programs write it.
     pub fn text(&self) -> String {
         let bytes = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes);
@@ -84,17 +84,17 @@ impl File {
 impl Folder {
     /// The folder of an agent in `root`, made when there is none. The root may be in a folder that everybody can write
     /// to, such as `/tmp`: what somebody else put there under its name is refused, links too.
-    pub fn of_agent(root: &Path, agent: &Name) -> Result<Self, FolderError> {
-        Self::root(root)?.make(agent.as_str())?.closed()
+    pub fn open_agent_folder(root: &Path, agent: &Name) -> Result<Self, FolderError> {
+        Self::open_root(root)?.open_or_create(agent.as_str())?.ensure_private()
     }
 
     /// The folder of an agent in the root, if there is one.
-    pub fn agent(&self, agent: &Name) -> Result<Option<Self>, FolderError> {
-        self.find(agent.as_str())?.map(Self::closed).transpose()
+    pub fn find_agent_folder(&self, agent: &Name) -> Result<Option<Self>, FolderError> {
+        self.find(agent.as_str())?.map(Self::ensure_private).transpose()
     }
 
     /// The folder that holds those of the agents, made when there is none.
-    pub fn root(root: &Path) -> Result<Self, FolderError> {
+    pub fn open_root(root: &Path) -> Result<Self, FolderError> {
         let failed = |source: io::Error| FolderError::Io { name: "the root".to_owned(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(failed)?;
         let handle = rustix::fs::open(root, AS_FOLDER, Mode::empty()).map_err(|error| failed(error.into()))?;
@@ -106,8 +106,8 @@ impl Folder {
         Ok(root)
     }
 
-    fn closed(self) -> Result<Self, FolderError> {
-        let mode = fstat(&self.handle).map_err(|error| self.failed(error))?.st_mode;
+    fn ensure_private(self) -> Result<Self, FolderError> {
+        let mode = fstat(&self.handle).map_err(|error| self.io_error(error))?.st_mode;
         if mode & 0o077 != 0 {
             return Err(FolderError::Open);
         }
@@ -115,30 +115,30 @@ impl Folder {
     }
 
     /// A folder in this one, made when there is none.
-    pub fn make(&self, name: &str) -> Result<Self, FolderError> {
-        self.check(name)?;
+    pub fn open_or_create(&self, name: &str) -> Result<Self, FolderError> {
+        self.check_name(name)?;
         match mkdirat(&self.handle, name, OWNER_ONLY) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(failed(name, error)),
+            Err(error) => return Err(io_error(name, error)),
         }
-        self.enter(name)
+        self.open_existing(name)
     }
 
     /// A folder in this one, if there is one.
     pub fn find(&self, name: &str) -> Result<Option<Self>, FolderError> {
-        self.check(name)?;
-        match self.enter(name) {
+        self.check_name(name)?;
+        match self.open_existing(name) {
             Ok(folder) => Ok(Some(folder)),
             Err(FolderError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn enter(&self, name: &str) -> Result<Self, FolderError> {
+    fn open_existing(&self, name: &str) -> Result<Self, FolderError> {
         let handle = match openat(&self.handle, name, AS_FOLDER, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(FolderError::Foreign { name: name.to_owned() }),
-            Err(error) => return Err(failed(name, error)),
+            Err(error) => return Err(io_error(name, error)),
         };
         let folder = Self { handle, name: name.to_owned() };
         if folder.owner()? != geteuid().as_raw() {
@@ -149,10 +149,10 @@ impl Folder {
 
     /// The names of its visible entries in order, at most `max`, and whether there are more. Those that are no text
     /// are passed over.
-    pub fn names(&self, max: usize) -> Result<(Vec<String>, bool), FolderError> {
+    pub fn list_names(&self, max: usize) -> Result<(Vec<String>, bool), FolderError> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.handle).map_err(|error| self.failed(error))? {
-            let entry = entry.map_err(|error| self.failed(error))?;
+        for entry in Dir::read_from(&self.handle).map_err(|error| self.io_error(error))? {
+            let entry = entry.map_err(|error| self.io_error(error))?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             if name.starts_with('.') {
                 continue;
@@ -168,13 +168,13 @@ impl Folder {
     }
 
     /// The first `max` bytes of a file; none when there is no such file.
-    pub fn read(&self, name: &str, max: usize) -> Result<Option<File>, FolderError> {
-        self.check(name)?;
+    pub fn read(&self, name: &str, max: usize) -> Result<Option<WorkspaceFile>, FolderError> {
+        self.check_name(name)?;
         let file = match openat(&self.handle, name, AS_FILE, Mode::empty()) {
             Ok(handle) => fs::File::from(handle),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(FolderError::NotAFile { name: name.to_owned() }),
-            Err(error) => return Err(failed(name, error)),
+            Err(error) => return Err(io_error(name, error)),
         };
         let io = |source| FolderError::Io { name: name.to_owned(), source };
         let about = file.metadata().map_err(io)?;
@@ -184,22 +184,22 @@ impl Folder {
         let mut bytes = Vec::new();
         file.take(max as u64).read_to_end(&mut bytes).map_err(io)?;
         let truncated = about.size() > bytes.len() as u64;
-        Ok(Some(File { bytes, size: about.size(), modified: about.mtime(), truncated }))
+        Ok(Some(WorkspaceFile { bytes, size: about.size(), modified: about.mtime(), truncated }))
     }
 
     /// Returns true if an entry of this name exists. Does not follow symbolic links.
     pub fn has(&self, name: &str) -> Result<bool, FolderError> {
-        self.check(name)?;
+        self.check_name(name)?;
         match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(failed(name, error)),
+            Err(error) => Err(io_error(name, error)),
         }
     }
 
     /// Writes a file so that it is there whole or not at all, also after a power failure.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
-        self.check(name)?;
+        self.check_name(name)?;
         // Hidden, hence passed over by those who read the folder, should it be left behind.
         let draft = format!(".{}.part", Uuid::new_v4().simple());
         let written = self.write_draft(&draft, bytes).and_then(|()| {
@@ -213,31 +213,31 @@ impl Folder {
     }
 
     /// Moves a file, also for good after a power failure.
-    pub fn put(&self, name: &str, into: &Self, as_name: &str) -> Result<(), FolderError> {
-        self.check(name)?;
-        into.check(as_name)?;
-        renameat(&self.handle, name, &into.handle, as_name).map_err(|error| failed(name, error))?;
-        fsync(&into.handle).and_then(|()| fsync(&self.handle)).map_err(|error| failed(name, error))
+    pub fn move_file(&self, name: &str, into: &Self, as_name: &str) -> Result<(), FolderError> {
+        self.check_name(name)?;
+        into.check_name(as_name)?;
+        renameat(&self.handle, name, &into.handle, as_name).map_err(|error| io_error(name, error))?;
+        fsync(&into.handle).and_then(|()| fsync(&self.handle)).map_err(|error| io_error(name, error))
     }
 
     /// Removes a file, if it is there.
     pub fn remove(&self, name: &str) -> Result<(), FolderError> {
-        self.check(name)?;
+        self.check_name(name)?;
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(failed(name, error)),
+            Err(error) => Err(io_error(name, error)),
         }
     }
 
     /// Holds a file of this name for as long as the handle is kept; none when another process holds it. Whoever dies
     /// lets go.
-    pub fn hold(&self, name: &str) -> Result<Option<OwnedFd>, FolderError> {
-        self.check(name)?;
-        let handle = openat(&self.handle, name, LOCK_FILE, FILE_MODE).map_err(|error| failed(name, error))?;
+    pub fn try_lock(&self, name: &str) -> Result<Option<OwnedFd>, FolderError> {
+        self.check_name(name)?;
+        let handle = openat(&self.handle, name, LOCK_FILE, FILE_MODE).map_err(|error| io_error(name, error))?;
         match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(handle)),
             Err(Errno::AGAIN) => Ok(None),
-            Err(error) => Err(failed(name, error)),
+            Err(error) => Err(io_error(name, error)),
         }
     }
 
@@ -248,22 +248,22 @@ impl Folder {
     }
 
     fn owner(&self) -> Result<u32, FolderError> {
-        Ok(fstat(&self.handle).map_err(|error| self.failed(error))?.st_uid)
+        Ok(fstat(&self.handle).map_err(|error| self.io_error(error))?.st_uid)
     }
 
-    fn check(&self, name: &str) -> Result<(), FolderError> {
+    fn check_name(&self, name: &str) -> Result<(), FolderError> {
         if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
             return Err(FolderError::NotAName { name: name.to_owned() });
         }
         Ok(())
     }
 
-    fn failed(&self, error: Errno) -> FolderError {
-        failed(&self.name, error)
+    fn io_error(&self, error: Errno) -> FolderError {
+        io_error(&self.name, error)
     }
 }
 
-fn failed(name: &str, error: Errno) -> FolderError {
+fn io_error(name: &str, error: Errno) -> FolderError {
     FolderError::Io { name: name.to_owned(), source: error.into() }
 }
 
@@ -284,33 +284,33 @@ mod tests {
     fn an_agents_folder_is_made_closed() {
         let dir = tempdir().unwrap();
         let root = dir.path().join("deep/root");
-        Folder::of_agent(&root, &ann()).unwrap().make("mail").unwrap();
+        Folder::open_agent_folder(&root, &ann()).unwrap().open_or_create("mail").unwrap();
         assert_eq!(root.join("ann").metadata().unwrap().mode() & 0o777, 0o700);
         assert!(root.join("ann/mail").is_dir());
-        Folder::of_agent(&root, &ann()).unwrap();
+        Folder::open_agent_folder(&root, &ann()).unwrap();
     }
 
     #[test]
     fn links_and_folders_open_to_others_are_refused() {
         let dir = tempdir().unwrap();
         let root = dir.path().join("root");
-        let folder = Folder::of_agent(&root, &ann()).unwrap();
+        let folder = Folder::open_agent_folder(&root, &ann()).unwrap();
         symlink("/", root.join("ann/mail")).unwrap();
-        assert!(matches!(folder.make("mail"), Err(FolderError::Foreign { .. })));
+        assert!(matches!(folder.open_or_create("mail"), Err(FolderError::Foreign { .. })));
         symlink("/etc/passwd", root.join("ann/a.ics")).unwrap();
         assert!(matches!(folder.read("a.ics", 10), Err(FolderError::NotAFile { .. })));
 
         let other = dir.path().join("other");
         symlink(&root, &other).unwrap();
-        assert!(Folder::of_agent(&other, &ann()).is_err());
+        assert!(Folder::open_agent_folder(&other, &ann()).is_err());
         set_permissions(root.join("ann"), Permissions::from_mode(0o750)).unwrap();
-        assert!(matches!(Folder::of_agent(&root, &ann()), Err(FolderError::Open)));
+        assert!(matches!(Folder::open_agent_folder(&root, &ann()), Err(FolderError::Open)));
     }
 
     #[test]
     fn names_do_not_lead_out() {
         let dir = tempdir().unwrap();
-        let folder = Folder::of_agent(&dir.path().join("root"), &ann()).unwrap();
+        let folder = Folder::open_agent_folder(&dir.path().join("root"), &ann()).unwrap();
         for name in ["", ".", "..", "../bob", "/etc/passwd", "a/b", "a\0"] {
             assert!(matches!(folder.read(name, 10), Err(FolderError::NotAName { .. })), "{name:?}");
             assert!(matches!(folder.write(name, b""), Err(FolderError::NotAName { .. })), "{name:?}");
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_file_is_written_whole_and_read_as_far_as_allowed() {
         let dir = tempdir().unwrap();
-        let folder = Folder::of_agent(dir.path(), &ann()).unwrap();
+        let folder = Folder::open_agent_folder(dir.path(), &ann()).unwrap();
         folder.write("b", b"old").unwrap();
         folder.write("b", b"longer").unwrap();
         folder.write("a", b"").unwrap();
@@ -328,8 +328,8 @@ mod tests {
         assert_eq!((file.bytes.as_slice(), file.size, file.truncated), (b"long".as_slice(), 6, true));
         assert!(folder.read("c", 4).unwrap().is_none());
         assert!(folder.has("a").unwrap() && !folder.has("c").unwrap());
-        assert_eq!(folder.names(9).unwrap(), (vec!["a".to_owned(), "b".to_owned()], false));
-        assert!(folder.names(1).unwrap().1);
+        assert_eq!(folder.list_names(9).unwrap(), (vec!["a".to_owned(), "b".to_owned()], false));
+        assert!(folder.list_names(1).unwrap().1);
         let left_behind = fs::read_dir(dir.path().join("ann")).unwrap().count();
         assert_eq!(left_behind, 2);
     }
@@ -337,24 +337,24 @@ mod tests {
     #[test]
     fn a_file_is_moved_and_held_by_one() {
         let dir = tempdir().unwrap();
-        let folder = Folder::of_agent(dir.path(), &ann()).unwrap();
-        let other = folder.make("other").unwrap();
+        let folder = Folder::open_agent_folder(dir.path(), &ann()).unwrap();
+        let other = folder.open_or_create("other").unwrap();
         folder.write("a", b"x").unwrap();
-        folder.put("a", &other, "b").unwrap();
+        folder.move_file("a", &other, "b").unwrap();
         assert!(!folder.has("a").unwrap() && other.has("b").unwrap());
-        assert!(matches!(folder.put("a", &other, "../b"), Err(FolderError::NotAName { .. })));
+        assert!(matches!(folder.move_file("a", &other, "../b"), Err(FolderError::NotAName { .. })));
         other.remove("b").unwrap();
         other.remove("b").unwrap();
-        let held = folder.hold("lock").unwrap();
-        assert!(held.is_some() && folder.hold("lock").unwrap().is_none());
+        let held = folder.try_lock("lock").unwrap();
+        assert!(held.is_some() && folder.try_lock("lock").unwrap().is_none());
         drop(held);
-        assert!(folder.hold("lock").unwrap().is_some());
+        assert!(folder.try_lock("lock").unwrap().is_some());
     }
 
     #[test]
     fn a_pipe_does_not_hold_anyone_up() {
         let dir = tempdir().unwrap();
-        let folder = Folder::of_agent(dir.path(), &ann()).unwrap();
+        let folder = Folder::open_agent_folder(dir.path(), &ann()).unwrap();
         let pipe = dir.path().join("ann/pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, FILE_MODE).unwrap();
         assert!(matches!(folder.read("pipe", 4), Err(FolderError::NotAFile { .. })));
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn old_files_are_read_as_latin_1() {
-        let file = |bytes: &[u8]| File { bytes: bytes.to_vec(), size: 0, modified: 0, truncated: false };
+        let file = |bytes: &[u8]| WorkspaceFile { bytes: bytes.to_vec(), size: 0, modified: 0, truncated: false };
         assert_eq!(file("\u{feff}é".as_bytes()).text(), "é");
         assert_eq!(file(b"caf\xe9!").text(), "café!");
     }

@@ -20,7 +20,7 @@ pub struct OAuthConfig {
     /// The party that signs in: a person, once, by `kairo mcp login` (`authorization_code`), or tool-runner itself
     /// (`client_credentials`). Default `authorization_code`, which needs `privacy.master_key`: tokens are sealed under
     /// it.
-    pub grant: Grant,
+    pub grant: GrantType,
     /// The client's identifier at the authorization server. Default none: each sign-in registers a client (RFC 7591).
     /// `client_credentials` needs one.
     pub client_id: Option<String>,
@@ -38,7 +38,7 @@ pub struct OAuthConfig {
     pub timeout_ms: u64,
     /// The owner of a sign-in: one for the `server`, with which every user's calls act, or one for each `user`.
     /// Default `server`. `user` needs the grant `authorization_code`.
-    pub per: Per,
+    pub per: SignInOwner,
     /// With `per = "user"`, the maximum number of connections from one replica to the server, one for each user; for a
     /// further user, the connection unused for longest is closed. Default 64.
     pub connections: usize,
@@ -49,7 +49,7 @@ pub struct OAuthConfig {
 /// The owner of a sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Per {
+pub enum SignInOwner {
     #[default]
     Server,
     User,
@@ -58,7 +58,7 @@ pub enum Per {
 /// The party that signs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grant {
+pub enum GrantType {
     #[default]
     AuthorizationCode,
     ClientCredentials,
@@ -67,14 +67,14 @@ pub enum Grant {
 impl Default for OAuthConfig {
     fn default() -> Self {
         Self {
-            grant: Grant::default(),
+            grant: GrantType::default(),
             client_id: None,
             client_secret: Secret::default(),
             client_metadata_url: None,
             scopes: Vec::new(),
             allow_private: false,
             timeout_ms: 20_000,
-            per: Per::default(),
+            per: SignInOwner::default(),
             connections: 64,
             idle_ms: 600_000,
         }
@@ -89,7 +89,7 @@ impl OAuthConfig {
         if id.is_some_and(str::is_empty) {
             mistakes.push("client_id: must not be empty".to_owned());
         }
-        if self.grant == Grant::ClientCredentials && (id.is_none() || self.client_secret.is_empty()) {
+        if self.grant == GrantType::ClientCredentials && (id.is_none() || self.client_secret.is_empty()) {
             mistakes.push("grant: client_credentials needs client_id and client_secret".to_owned());
         }
         if id.is_none() && !self.client_secret.is_empty() {
@@ -110,7 +110,7 @@ impl OAuthConfig {
             let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
             mistakes.push(format!("timeout_ms: must be {least} to {most} milliseconds"));
         }
-        if self.per == Per::User && self.grant == Grant::ClientCredentials {
+        if self.per == SignInOwner::User && self.grant == GrantType::ClientCredentials {
             mistakes.push("per: user needs the grant authorization_code".to_owned());
         }
         if !CONNECTIONS.contains(&self.connections) {

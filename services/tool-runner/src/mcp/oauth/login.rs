@@ -3,10 +3,10 @@
 use rmcp::transport::auth::{AuthError, AuthorizationCallback};
 use url::Url;
 
-use super::authority::{Authority, told};
-use super::config::Grant;
-use super::record::{Latest, Pending, Record, Tokens, united};
+use super::authorization_server::{AuthorizationServer, describe_error};
+use super::config::GrantType;
 use super::sign_in::SignIn;
+use super::sign_in_record::{LatestSignIn, OAuthTokens, PendingSignIn, SignInRecord, merge_scopes};
 use super::vault::VaultError;
 
 /// Time limit for an authorization server to revoke a token.
@@ -14,7 +14,7 @@ const REVOKING: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The outcome of signing out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedOut {
+pub enum SignOutOutcome {
     /// Nobody was signed in.
     Nothing,
     /// The tokens are forgotten here; the authorization server has no way to be told, or did not take it.
@@ -29,26 +29,31 @@ impl SignIn {
     /// # Errors
     /// Tells the person why the sign-in cannot begin.
     pub async fn begin(&self, redirect_uri: &str) -> Result<String, String> {
-        if self.config.grant == Grant::ClientCredentials {
+        if self.config.grant == GrantType::ClientCredentials {
             return Err("tool-runner signs in there by itself (grant client_credentials)".to_owned());
         }
         if !is_loopback(redirect_uri) {
             return Err("redirect_uri: must be http:// on 127.0.0.1, [::1] or localhost".to_owned());
         }
-        let record = self.record().await?;
-        let (address, pending) = self.begun(&record, redirect_uri).await.map_err(|error| told(&error))?;
-        self.change(|record| record.pending = Some(pending.clone())).await.map_err(|error| error.to_string())?;
+        let record = self.load_record().await?;
+        let (address, pending) =
+            self.begin_authorization(&record, redirect_uri).await.map_err(|error| describe_error(&error))?;
+        self.update_record(|record| record.pending = Some(pending.clone())).await.map_err(|error| error.to_string())?;
         Ok(address)
     }
 
-    async fn begun(&self, record: &Record, redirect_uri: &str) -> Result<(String, Pending), AuthError> {
-        let mut authority = Authority::discover(&self.url, &self.config, record.challenge.as_deref()).await?;
+    async fn begin_authorization(
+        &self,
+        record: &SignInRecord,
+        redirect_uri: &str,
+    ) -> Result<(String, PendingSignIn), AuthError> {
+        let mut authority = AuthorizationServer::discover(&self.url, &self.config, record.challenge.as_deref()).await?;
         let granted = record.grant.as_ref().filter(|_| !record.wanted.is_empty()).map(|tokens| &tokens.scopes[..]);
-        let wanted = united(granted.unwrap_or_default(), record.wanted.iter().map(String::as_str));
-        let scopes = authority.scopes(&self.config, &wanted).await;
-        let client = authority.client(&self.config, redirect_uri, &scopes).await?;
-        let (address, state) = authority.address(&client, &scopes).await?;
-        Ok((address, Pending { client, state, begun: self.now() }))
+        let wanted = merge_scopes(granted.unwrap_or_default(), record.wanted.iter().map(String::as_str));
+        let scopes = authority.select_scopes(&self.config, &wanted).await;
+        let client = authority.obtain_client(&self.config, redirect_uri, &scopes).await?;
+        let (address, state) = authority.authorization_url(&client, &scopes).await?;
+        Ok((address, PendingSignIn { client, state, begun: self.now() }))
     }
 
     /// Completes a sign-in with the address the browser was redirected to; returns the granted scopes.
@@ -56,54 +61,57 @@ impl SignIn {
     /// # Errors
     /// Tells the person why the sign-in failed.
     pub async fn finish(&self, address: &str) -> Result<Vec<String>, String> {
-        if let Some(refused) = refused(address) {
+        if let Some(refused) = callback_error(address) {
             return Err(refused);
         }
         let callback = AuthorizationCallback::from_redirect_url(address)
             .map_err(|_| "the address has no code and state; begin again".to_owned())?;
-        let record = self.record().await?;
-        let pending = record.awaits(&callback.csrf_token, self.now()).cloned();
+        let record = self.load_record().await?;
+        let pending = record.find_pending(&callback.csrf_token, self.now()).cloned();
         let pending = pending.ok_or("no sign-in waits for this answer; begin again")?;
-        let tokens = self.finished(&record, &pending, &callback).await.map_err(|error| told(&error))?;
+        let tokens =
+            self.exchange_callback(&record, &pending, &callback).await.map_err(|error| describe_error(&error))?;
         let scopes = tokens.scopes.clone();
-        self.change(|record| {
-            *record = Record {
+        self.update_record(|record| {
+            *record = SignInRecord {
                 grant: Some(tokens.clone()),
                 challenge: record.challenge.take(),
                 latest: record.latest.take(),
                 since: Some(self.now()),
-                ..Record::default()
+                ..SignInRecord::default()
             };
         })
         .await
         .map_err(|error| error.to_string())?;
-        self.tell_latest().await.map_err(|error| error.to_string())?;
+        self.record_latest().await.map_err(|error| error.to_string())?;
         Ok(scopes)
     }
 
     /// Notes at the server that this user was the last to sign in there.
-    async fn tell_latest(&self) -> Result<(), VaultError> {
+    async fn record_latest(&self) -> Result<(), VaultError> {
         let (Some(user), Some(common)) = (&self.user, &self.common) else { return Ok(()) };
-        let latest = Latest { user: user.to_string(), at: self.now() };
-        common.change(|record| record.latest = Some(latest.clone())).await
+        let latest = LatestSignIn { user: user.to_string(), at: self.now() };
+        common.update_record(|record| record.latest = Some(latest.clone())).await
     }
 
-    async fn finished(
+    async fn exchange_callback(
         &self,
-        record: &Record,
-        pending: &Pending,
+        record: &SignInRecord,
+        pending: &PendingSignIn,
         callback: &AuthorizationCallback,
-    ) -> Result<Tokens, AuthError> {
-        let mut authority = Authority::discover(&self.url, &self.config, record.challenge.as_deref()).await?;
+    ) -> Result<OAuthTokens, AuthError> {
+        let mut authority = AuthorizationServer::discover(&self.url, &self.config, record.challenge.as_deref()).await?;
         if !authority.is_issuer(pending.state.expected_issuer.as_deref()) {
             return Err(AuthError::AuthorizationFailed(
                 "the server changed its authorization server meanwhile; begin again".to_owned(),
             ));
         }
-        let exchanged =
-            authority.exchange(&pending.client, &pending.state, &callback.code, callback.issuer.as_deref()).await?;
+        let exchanged = authority
+            .exchange_code(&pending.client, &pending.state, &callback.code, callback.issuer.as_deref())
+            .await?;
         let (response, scopes) = exchanged;
-        let read = Tokens::read(&response, pending.client.clone(), scopes, authority.issuer(), self.now());
+        let read =
+            OAuthTokens::from_response(&response, pending.client.clone(), scopes, authority.issuer(), self.now());
         read.map_err(|error| AuthError::OAuthError(error.to_string()))
     }
 
@@ -111,30 +119,32 @@ impl SignIn {
     ///
     /// # Errors
     /// When what is kept cannot be read or written.
-    pub async fn sign_out(&self) -> Result<SignedOut, String> {
-        let record = self.record().await?;
+    pub async fn sign_out(&self) -> Result<SignOutOutcome, String> {
+        let record = self.load_record().await?;
         let is_of_user = self.is_of_user();
         // Of a user, nothing is left.
-        self.change(|record| {
+        self.update_record(|record| {
             let (challenge, latest) = (record.challenge.take(), record.latest.take());
-            *record = Record { challenge: challenge.filter(|_| !is_of_user), latest, ..Record::default() };
+            *record = SignInRecord { challenge: challenge.filter(|_| !is_of_user), latest, ..SignInRecord::default() };
         })
         .await
         .map_err(|error| error.to_string())?;
-        self.forget().await;
+        self.forget_tokens().await;
         if let (Some(user), Some(common)) = (&self.user, &self.common) {
-            let is_latest = |latest: &mut Latest| *latest.user == **user;
-            let forgotten = common.change(|record| drop(record.latest.take_if(is_latest)));
+            let is_latest = |latest: &mut LatestSignIn| *latest.user == **user;
+            let forgotten = common.update_record(|record| drop(record.latest.take_if(is_latest)));
             forgotten.await.map_err(|error| error.to_string())?;
         }
-        let Some(tokens) = record.grant else { return Ok(SignedOut::Nothing) };
-        let is_revoked = self.revoke(record.challenge.as_deref(), &tokens).await;
-        Ok(if is_revoked { SignedOut::Revoked } else { SignedOut::Forgotten })
+        let Some(tokens) = record.grant else { return Ok(SignOutOutcome::Nothing) };
+        let is_revoked = self.revoke_tokens(record.challenge.as_deref(), &tokens).await;
+        Ok(if is_revoked { SignOutOutcome::Revoked } else { SignOutOutcome::Forgotten })
     }
 
-    async fn revoke(&self, challenge: Option<&str>, tokens: &Tokens) -> bool {
-        let Ok(authority) = Authority::discover(&self.url, &self.config, challenge).await else { return false };
-        let endpoint = authority.field("revocation_endpoint").and_then(|endpoint| endpoint.as_str());
+    async fn revoke_tokens(&self, challenge: Option<&str>, tokens: &OAuthTokens) -> bool {
+        let Ok(authority) = AuthorizationServer::discover(&self.url, &self.config, challenge).await else {
+            return false;
+        };
+        let endpoint = authority.metadata_field("revocation_endpoint").and_then(|endpoint| endpoint.as_str());
         let endpoint = endpoint.and_then(|endpoint| Url::parse(endpoint).ok());
         let issuing = Url::parse(authority.token_endpoint()).ok();
         // The library looked at where tokens are asked for; they are sent to no other host.
@@ -158,7 +168,7 @@ impl SignIn {
     }
 
     /// Returns the stored record. If it has no challenge, takes over that of the server's own record.
-    async fn record(&self) -> Result<Record, String> {
+    async fn load_record(&self) -> Result<SignInRecord, String> {
         let kept = self.vault.load(&self.key).await.map_err(|error| error.to_string())?;
         let mut record = kept.record;
         if let (None, Some(common)) = (&record.challenge, &self.common) {
@@ -182,7 +192,7 @@ fn is_loopback(uri: &str) -> bool {
 }
 
 /// Returns the error that the authorization server sent in place of a code (RFC 6749, section 4.1.2.1).
-fn refused(address: &str) -> Option<String> {
+fn callback_error(address: &str) -> Option<String> {
     let address = Url::parse(address).ok()?;
     let field = |wanted: &str| {
         let found = address.query_pairs().find(|(name, _)| name == wanted);
@@ -211,8 +221,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_in_the_words_of_its_server() {
-        let told = refused("http://127.0.0.1/callback?error=access_denied&error_description=not%20you&state=s");
+        let told = callback_error("http://127.0.0.1/callback?error=access_denied&error_description=not%20you&state=s");
         assert_eq!(told.as_deref(), Some("the authorization server refused it: access_denied: not you"));
-        assert_eq!(refused("http://127.0.0.1/callback?code=c&state=s"), None);
+        assert_eq!(callback_error("http://127.0.0.1/callback?code=c&state=s"), None);
     }
 }

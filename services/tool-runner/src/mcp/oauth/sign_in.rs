@@ -14,10 +14,10 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use url::Url;
 
-use super::authority::Authority;
-use super::config::{Grant, OAuthConfig};
-use super::record::{Client, Record, Tokens, united};
-use super::vault::{Vault, VaultError, key_of};
+use super::authorization_server::AuthorizationServer;
+use super::config::{GrantType, OAuthConfig};
+use super::sign_in_record::{OAuthClient, OAuthTokens, SignInRecord, merge_scopes};
+use super::vault::{SignInVault, VaultError, user_key};
 
 /// So long what was read from the vault is gone by.
 const AGE: Duration = Duration::from_secs(10);
@@ -40,9 +40,9 @@ pub struct SignIn {
     pub(super) key: String,
     pub(super) url: Url,
     pub(super) config: OAuthConfig,
-    pub(super) vault: Arc<dyn Vault>,
+    pub(super) vault: Arc<dyn SignInVault>,
     /// Locked while a token is renewed, so that requests of this process renew it once.
-    known: Mutex<Known>,
+    known: Mutex<TokenCache>,
     is_needed: AtomicBool,
     needed: Notify,
     /// True if a request was refused for lack of a scope that only a person can grant.
@@ -50,21 +50,21 @@ pub struct SignIn {
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    tokens: Option<Tokens>,
+struct TokenCache {
+    tokens: Option<OAuthTokens>,
     read: Option<Instant>,
 }
 
 /// The server's demand for a token in place of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Challenge {
+pub enum AuthChallenge {
     /// It wants a token, or another one (HTTP 401).
     Token(String),
     /// It wants a token with this scope (HTTP 403, `insufficient_scope`).
     Scope { header: String, scope: String },
 }
 
-impl Challenge {
+impl AuthChallenge {
     fn header(&self) -> &str {
         match self {
             Self::Token(header) | Self::Scope { header, .. } => header,
@@ -74,7 +74,7 @@ impl Challenge {
 
 impl SignIn {
     /// Builds the sign-in at a server; `None` if the server takes none, or has no valid address.
-    pub fn new(server: &str, url: &str, config: &OAuthConfig, vault: Arc<dyn Vault>) -> Option<Self> {
+    pub fn new(server: &str, url: &str, config: &OAuthConfig, vault: Arc<dyn SignInVault>) -> Option<Self> {
         Some(Self {
             server: server.into(),
             user: None,
@@ -92,12 +92,12 @@ impl SignIn {
 
     /// That of a user at the same server.
     #[must_use]
-    pub fn of_user(self: &Arc<Self>, user: &Name) -> Self {
+    pub fn for_user(self: &Arc<Self>, user: &Name) -> Self {
         Self {
             server: self.server.clone(),
             user: Some(user.as_str().into()),
             common: Some(Arc::clone(self)),
-            key: key_of(&self.server, user.as_str()),
+            key: user_key(&self.server, user.as_str()),
             url: self.url.clone(),
             config: self.config.clone(),
             vault: self.vault.clone(),
@@ -121,7 +121,7 @@ impl SignIn {
         let mut known = self.known.lock().await;
         if known.tokens.is_none() || known.read.is_none_or(|read| read.elapsed() >= AGE) {
             let kept = self.vault.load(&self.key).await?;
-            *known = Known { tokens: kept.record.grant, read: Some(Instant::now()) };
+            *known = TokenCache { tokens: kept.record.grant, read: Some(Instant::now()) };
         }
         Ok(known.tokens.is_some())
     }
@@ -130,21 +130,21 @@ impl SignIn {
     ///
     /// # Errors
     /// When the stored record cannot be read.
-    pub async fn granted(&self) -> Result<Option<(Vec<String>, Option<Timestamp>)>, VaultError> {
-        let Record { grant, since, .. } = self.vault.load(&self.key).await?.record;
+    pub async fn load_grant(&self) -> Result<Option<(Vec<String>, Option<Timestamp>)>, VaultError> {
+        let SignInRecord { grant, since, .. } = self.vault.load(&self.key).await?.record;
         Ok(grant.map(|tokens| (tokens.scopes, since)))
     }
 
     /// Marks a person as needed if a server failed to start for lack of a scope. Returns false if that was not the
     /// reason.
-    pub fn is_scope_needed(&self) -> bool {
+    pub fn mark_needed_for_scope(&self) -> bool {
         let is_needed = self.lacks_scope.load(Ordering::Relaxed);
         self.is_needed.fetch_or(is_needed, Ordering::Relaxed);
         is_needed
     }
 
     /// Waits until a person is needed.
-    pub async fn needed(&self) {
+    pub async fn wait_until_needed(&self) {
         self.needed.notified().await;
     }
 
@@ -160,7 +160,7 @@ impl SignIn {
         let is_granted = !self.lacks_scope.load(Ordering::Relaxed) || kept.record.wanted.is_empty();
         let is_done = kept.record.grant.is_some() && is_granted;
         if is_done {
-            *self.known.lock().await = Known::default();
+            *self.known.lock().await = TokenCache::default();
             self.is_needed.store(false, Ordering::Relaxed);
             self.lacks_scope.store(false, Ordering::Relaxed);
         }
@@ -171,22 +171,22 @@ impl SignIn {
     ///
     /// # Errors
     /// When one that has ended cannot be renewed.
-    pub async fn token(&self) -> Result<Option<Secret>, AuthError> {
+    pub async fn current_token(&self) -> Result<Option<Secret>, AuthError> {
         let mut known = self.known.lock().await;
-        if self.config.grant == Grant::AuthorizationCode && known.read.is_none_or(|read| read.elapsed() >= AGE) {
-            let kept = self.vault.load(&self.key).await.map_err(unavailable)?;
-            *known = Known { tokens: kept.record.grant, read: Some(Instant::now()) };
+        if self.config.grant == GrantType::AuthorizationCode && known.read.is_none_or(|read| read.elapsed() >= AGE) {
+            let kept = self.vault.load(&self.key).await.map_err(vault_error)?;
+            *known = TokenCache { tokens: kept.record.grant, read: Some(Instant::now()) };
         }
         let Some(tokens) = &known.tokens else { return Ok(None) };
         if tokens.are_fresh(self.vault.now()) {
-            return Ok(Some(secret(tokens)));
+            return Ok(Some(to_secret(tokens)));
         }
         let stale = tokens.access_token.clone();
         match self.config.grant {
             // The server is asked without one, and says what it wants.
-            Grant::ClientCredentials => Ok(None),
-            Grant::AuthorizationCode if tokens.refresh_token.is_none() => Ok(None),
-            Grant::AuthorizationCode => self.renew(&mut known, &stale, None).await.map(Some),
+            GrantType::ClientCredentials => Ok(None),
+            GrantType::AuthorizationCode if tokens.refresh_token.is_none() => Ok(None),
+            GrantType::AuthorizationCode => self.renew_token(&mut known, &stale, None).await.map(Some),
         }
     }
 
@@ -194,53 +194,57 @@ impl SignIn {
     ///
     /// # Errors
     /// When there is none without a person, or none at all.
-    pub async fn answer(&self, challenge: &Challenge, sent: Option<&Secret>) -> Result<Secret, AuthError> {
+    pub async fn answer_challenge(
+        &self,
+        challenge: &AuthChallenge,
+        sent: Option<&Secret>,
+    ) -> Result<Secret, AuthError> {
         let mut known = self.known.lock().await;
         if let Some(tokens) = known.tokens.as_ref().filter(|tokens| tokens.are_fresh(self.vault.now()))
             && sent.is_none_or(|sent| sent.expose() != tokens.access_token)
         {
             // Another request got one meanwhile.
-            return Ok(secret(tokens));
+            return Ok(to_secret(tokens));
         }
         match (self.config.grant, challenge) {
-            (Grant::ClientCredentials, challenge) => self.take(&mut known, challenge).await,
-            (Grant::AuthorizationCode, Challenge::Scope { scope, .. }) => {
-                if let Some(token) = self.newer(&mut known, sent).await? {
+            (GrantType::ClientCredentials, challenge) => self.fetch_client_token(&mut known, challenge).await,
+            (GrantType::AuthorizationCode, AuthChallenge::Scope { scope, .. }) => {
+                if let Some(token) = self.newer_token(&mut known, sent).await? {
                     return Ok(token);
                 }
-                self.want(challenge, |record| record.want(scope)).await?;
+                self.record_challenge(challenge, |record| record.add_wanted_scopes(scope)).await?;
                 self.lacks_scope.store(true, Ordering::Relaxed);
                 Err(AuthError::AuthorizationFailed(format!(
                     "it wants the scope {scope}; grant it with: {}",
-                    self.command()
+                    self.login_command()
                 )))
             }
-            (Grant::AuthorizationCode, Challenge::Token(_)) => {
+            (GrantType::AuthorizationCode, AuthChallenge::Token(_)) => {
                 let sent = sent.map(|sent| sent.expose().to_owned()).unwrap_or_default();
-                self.renew(&mut known, &sent, Some(challenge)).await
+                self.renew_token(&mut known, &sent, Some(challenge)).await
             }
         }
     }
 
     /// The token of whoever signed in since this one was read.
-    async fn newer(&self, known: &mut Known, sent: Option<&Secret>) -> Result<Option<Secret>, AuthError> {
-        let kept = self.vault.load(&self.key).await.map_err(unavailable)?;
+    async fn newer_token(&self, known: &mut TokenCache, sent: Option<&Secret>) -> Result<Option<Secret>, AuthError> {
+        let kept = self.vault.load(&self.key).await.map_err(vault_error)?;
         let tokens = kept.record.grant.filter(|tokens| {
             tokens.are_fresh(self.vault.now()) && sent.is_none_or(|sent| sent.expose() != tokens.access_token)
         });
         let Some(tokens) = tokens else { return Ok(None) };
-        let token = secret(&tokens);
-        *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
+        let token = to_secret(&tokens);
+        *known = TokenCache { tokens: Some(tokens), read: Some(Instant::now()) };
         Ok(Some(token))
     }
 
     /// Signs in with the client's own credentials, for the scopes it had and the one that lacks.
-    async fn take(&self, known: &mut Known, challenge: &Challenge) -> Result<Secret, AuthError> {
+    async fn fetch_client_token(&self, known: &mut TokenCache, challenge: &AuthChallenge) -> Result<Secret, AuthError> {
         let had = known.tokens.take().map(|tokens| tokens.scopes).unwrap_or_default();
         let wanted = match challenge {
-            Challenge::Token(_) => had,
-            Challenge::Scope { scope, .. } => {
-                let wanted = united(&had, scope.split_whitespace());
+            AuthChallenge::Token(_) => had,
+            AuthChallenge::Scope { scope, .. } => {
+                let wanted = merge_scopes(&had, scope.split_whitespace());
                 if wanted == had {
                     // A token with this very scope was refused: another one would be, too.
                     return Err(AuthError::AuthorizationFailed(format!(
@@ -250,25 +254,30 @@ impl SignIn {
                 wanted
             }
         };
-        let mut authority = Authority::discover(&self.url, &self.config, Some(challenge.header())).await?;
-        let scopes = authority.scopes(&self.config, &wanted).await;
-        let client = Client {
+        let mut authority = AuthorizationServer::discover(&self.url, &self.config, Some(challenge.header())).await?;
+        let scopes = authority.select_scopes(&self.config, &wanted).await;
+        let client = OAuthClient {
             id: self.config.client_id.clone().unwrap_or_default(),
             secret: Some(self.config.client_secret.expose().to_owned()),
             redirect_uri: String::new(),
         };
-        let (response, granted) = authority.credentials(&self.url, &client, &scopes).await?;
-        let tokens = Tokens::read(&response, client, granted, authority.issuer(), self.vault.now());
+        let (response, granted) = authority.sign_in_as_client(&self.url, &client, &scopes).await?;
+        let tokens = OAuthTokens::from_response(&response, client, granted, authority.issuer(), self.vault.now());
         let tokens = tokens.map_err(|error| AuthError::OAuthError(error.to_string()))?;
-        let token = secret(&tokens);
+        let token = to_secret(&tokens);
         known.tokens = Some(tokens);
         Ok(token)
     }
 
     /// Notes that a person is needed, and that this token is good for nothing any more; what they are told.
-    async fn need(&self, known: &mut Known, stale: &str, challenge: Option<&Challenge>) -> AuthError {
-        *known = Known::default();
-        let noted = self.change(|record| {
+    async fn require_person(
+        &self,
+        known: &mut TokenCache,
+        stale: &str,
+        challenge: Option<&AuthChallenge>,
+    ) -> AuthError {
+        *known = TokenCache::default();
+        let noted = self.update_record(|record| {
             record.grant.take_if(|tokens| tokens.access_token == stale);
             if let Some(challenge) = challenge {
                 record.challenge = Some(challenge.header().to_owned());
@@ -279,34 +288,38 @@ impl SignIn {
         }
         self.is_needed.store(true, Ordering::Relaxed);
         self.needed.notify_one();
-        AuthError::AuthorizationFailed(self.advice())
+        AuthError::AuthorizationFailed(self.sign_in_advice())
     }
 
     /// Returns the instruction for the person who has to sign in.
-    pub fn advice(&self) -> String {
+    pub fn sign_in_advice(&self) -> String {
         match &self.user {
-            Some(user) => format!("it wants {user} to sign in: {}", self.command()),
-            None => format!("it wants somebody to sign in: {}", self.command()),
+            Some(user) => format!("it wants {user} to sign in: {}", self.login_command()),
+            None => format!("it wants somebody to sign in: {}", self.login_command()),
         }
     }
 
     /// The command by which a person signs in.
-    fn command(&self) -> String {
+    fn login_command(&self) -> String {
         let user = self.user.as_ref().map(|user| format!(" --user {user}")).unwrap_or_default();
         format!("kairo mcp login {}{user}", self.server)
     }
 
     /// Notes what the server wants, for whoever signs in.
-    async fn want(&self, challenge: &Challenge, add: impl Fn(&mut Record)) -> Result<(), AuthError> {
-        let noted = self.change(|record| {
+    async fn record_challenge(
+        &self,
+        challenge: &AuthChallenge,
+        add: impl Fn(&mut SignInRecord),
+    ) -> Result<(), AuthError> {
+        let noted = self.update_record(|record| {
             record.challenge = Some(challenge.header().to_owned());
             add(record);
         });
-        noted.await.map_err(unavailable)
+        noted.await.map_err(vault_error)
     }
 
     /// Changes what is kept, also while others do.
-    pub(super) async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), VaultError> {
+    pub(super) async fn update_record(&self, change: impl Fn(&mut SignInRecord)) -> Result<(), VaultError> {
         for _ in 0..MAX_TRIES {
             let mut kept = self.vault.load(&self.key).await?;
             change(&mut kept.record);
@@ -323,8 +336,8 @@ impl SignIn {
     }
 
     /// Forgets what this replica knows of the tokens.
-    pub(super) async fn forget(&self) {
-        *self.known.lock().await = Known::default();
+    pub(super) async fn forget_tokens(&self) {
+        *self.known.lock().await = TokenCache::default();
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -332,10 +345,10 @@ impl SignIn {
     }
 }
 
-fn secret(tokens: &Tokens) -> Secret {
+fn to_secret(tokens: &OAuthTokens) -> Secret {
     Secret::new(tokens.access_token.clone())
 }
 
-pub(super) fn unavailable(error: VaultError) -> AuthError {
+pub(super) fn vault_error(error: VaultError) -> AuthError {
     AuthError::CredentialStoreError(error.to_string())
 }

@@ -3,7 +3,7 @@
 use rmcp::model::{InitializeResult, ServerResult};
 use serde_json::{Map, Value, json};
 
-use super::words::text_of;
+use super::wording::text_of;
 
 /// Capabilities that are known, each an object.
 const CAPABILITIES: [&str; 7] =
@@ -25,7 +25,7 @@ pub fn read(result: Value) -> Result<(ServerResult, Option<String>), String> {
     let said = |name: &str| info.and_then(|info| info.get(name)).map(text_of).unwrap_or_default();
     let mended = json!({
         "protocolVersion": version,
-        "capabilities": capabilities(result.get("capabilities")),
+        "capabilities": read_capabilities(result.get("capabilities")),
         "serverInfo": { "name": said("name"), "version": said("version") },
     });
     let read = serde_json::from_value(mended).map_err(|error| error.to_string())?;
@@ -33,7 +33,7 @@ pub fn read(result: Value) -> Result<(ServerResult, Option<String>), String> {
     Ok((ServerResult::InitializeResult(read), Some(note)))
 }
 
-fn capabilities(said: Option<&Value>) -> Map<String, Value> {
+fn read_capabilities(said: Option<&Value>) -> Map<String, Value> {
     let mut read = Map::new();
     for name in CAPABILITIES {
         match said.and_then(|said| said.get(name)) {

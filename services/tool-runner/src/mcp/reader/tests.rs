@@ -9,8 +9,8 @@ use rmcp::model::{
 use serde_json::json;
 
 use super::*;
-use crate::mcp::failure::Failure;
-use crate::mcp::handle::outcome_of;
+use crate::mcp::failure::CallFailure;
+use crate::mcp::server_handle::classify_response;
 use crate::tool::ToolErrorKind;
 
 fn request(id: i64, request: ClientRequest) -> ClientJsonRpcMessage {
@@ -33,14 +33,14 @@ fn canceled(id: i64) -> ClientJsonRpcMessage {
     ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(notification))
 }
 
-fn reader(sent: &[ClientJsonRpcMessage]) -> Reader {
-    let mut reader = Reader::default();
-    sent.iter().for_each(|message| reader.send(message));
+fn reader(sent: &[ClientJsonRpcMessage]) -> MessageReader {
+    let mut reader = MessageReader::default();
+    sent.iter().for_each(|message| reader.track_sent(message));
     reader
 }
 
 /// The ids of the requests that a piece ends.
-fn ended(reader: &mut Reader, piece: &str) -> Vec<i64> {
+fn ended(reader: &mut MessageReader, piece: &str) -> Vec<i64> {
     let reading = reader.read(piece.as_bytes(), None);
     let id = |message: &ServerJsonRpcMessage| match message {
         ServerJsonRpcMessage::Response(answer) => Some(answer.id.clone()),
@@ -122,10 +122,12 @@ fn kind(answer: &str) -> Option<ToolErrorKind> {
     outcome(messages.remove(0)).err().map(|failure| failure.into_error("s", false).kind)
 }
 
-fn outcome(message: ServerJsonRpcMessage) -> Result<(), Failure> {
+fn outcome(message: ServerJsonRpcMessage) -> Result<(), CallFailure> {
     match message {
-        ServerJsonRpcMessage::Response(answer) => outcome_of(Ok(answer.result)).map(drop),
-        ServerJsonRpcMessage::Error(answer) => outcome_of(Err(rmcp::ServiceError::McpError(answer.error))).map(drop),
+        ServerJsonRpcMessage::Response(answer) => classify_response(Ok(answer.result)).map(drop),
+        ServerJsonRpcMessage::Error(answer) => {
+            classify_response(Err(rmcp::ServiceError::McpError(answer.error))).map(drop)
+        }
         ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => panic!("no answer"),
     }
 }
@@ -165,7 +167,7 @@ fn other_requests_end_with_an_error() {
 fn requests_are_forgotten_in_the_end() {
     let mut reader = reader(&(0..3000).map(call).collect::<Vec<_>>());
     assert_eq!(reader.open.len(), MAX_REQUESTS);
-    (0..3000).for_each(|id| reader.send(&canceled(id)));
+    (0..3000).for_each(|id| reader.track_sent(&canceled(id)));
     assert_eq!((reader.open.len(), reader.canceled.len()), (0, MAX_REQUESTS));
 }
 

@@ -10,21 +10,21 @@ const MAX_REDIRECTS: usize = 10;
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// The part of a body that was read.
-pub struct Body {
+pub struct ResponseBody {
     pub bytes: Vec<u8>,
     /// The reason the body is incomplete; none if it is whole.
     pub failure: Option<String>,
 }
 
-impl Body {
+impl ResponseBody {
     pub fn is_empty(&self) -> bool {
         self.failure.is_none() && self.bytes.trim_ascii().is_empty()
     }
 }
 
-pub async fn read_body(response: Response, max_bytes: usize) -> Body {
+pub async fn read_body(response: Response, max_bytes: usize) -> ResponseBody {
     let mut pieces = response.bytes_stream();
-    let mut body = Body { bytes: Vec::new(), failure: None };
+    let mut body = ResponseBody { bytes: Vec::new(), failure: None };
     while let Some(piece) = pieces.next().await {
         match piece {
             Ok(piece) => body.bytes.extend_from_slice(&piece),
@@ -44,7 +44,7 @@ pub async fn read_body(response: Response, max_bytes: usize) -> Body {
 
 /// A challenge to sign in is passed on as one.
 pub fn check_authorization(response: &Response) -> Result<(), StreamableHttpError<reqwest::Error>> {
-    let challenge = || header(response, WWW_AUTHENTICATE.as_str());
+    let challenge = || header_text(response, WWW_AUTHENTICATE.as_str());
     match response.status() {
         // Also without the header that RFC 9110 wants: nothing was carried out.
         StatusCode::UNAUTHORIZED => {
@@ -72,18 +72,18 @@ fn scope_of(challenge: &str) -> Option<String> {
 }
 
 pub fn is_event_stream(response: &Response) -> bool {
-    header(response, CONTENT_TYPE.as_str())
+    header_text(response, CONTENT_TYPE.as_str())
         .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with(EVENT_STREAM))
 }
 
-pub fn header(response: &Response, name: &str) -> Option<String> {
+pub fn header_text(response: &Response, name: &str) -> Option<String> {
     let headers: &HeaderMap = response.headers();
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
 /// A redirect to another origin would carry the session and the operator's headers there, and one that changes the method
 /// loses the message: both are answers as any other.
-pub fn redirects() -> reqwest::redirect::Policy {
+pub fn redirect_policy() -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(|attempt| {
         let keeps_body = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let first = attempt.previous().first();
@@ -119,7 +119,10 @@ mod tests {
 
     #[test]
     fn blanks_are_an_empty_body() {
-        let body = |text: &str, failure: Option<&str>| Body { bytes: text.into(), failure: failure.map(str::to_owned) };
+        let body = |text: &str, failure: Option<&str>| ResponseBody {
+            bytes: text.into(),
+            failure: failure.map(str::to_owned),
+        };
         assert!(body(" \r\n", None).is_empty());
         assert!(!body("x", None).is_empty() && !body("", Some("it broke off")).is_empty());
     }

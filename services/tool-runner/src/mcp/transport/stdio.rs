@@ -12,8 +12,8 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::super::health::Notes;
-use super::super::reader::{Reader, Reading};
+use super::super::health::HealthNotes;
+use super::super::reader::{MessageReader, OutputReading};
 
 /// Longest line of a server, in bytes. What is longer is read no further than this.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -23,25 +23,25 @@ const END_TIMEOUT: Duration = Duration::from_secs(3);
 const SIGTERM: i32 = 15;
 
 /// A child process, and what is read of it.
-pub struct Stdio {
+pub struct StdioTransport {
     child: Option<Box<dyn ChildWrapper>>,
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
     stdout: BufReader<ChildStdout>,
     line: Vec<u8>,
     /// True if the line is longer than allowed, so that its end is not kept.
     is_cut: bool,
-    reader: Arc<Mutex<Reader>>,
+    reader: Arc<Mutex<MessageReader>>,
     /// Read, and not yet received.
     messages: VecDeque<ServerJsonRpcMessage>,
-    notes: Notes,
+    notes: HealthNotes,
 }
 
-impl Stdio {
+impl StdioTransport {
     /// Starts a program whose three streams are pipes.
     ///
     /// # Errors
     /// When it cannot be run.
-    pub fn spawn(mut command: CommandWrap, notes: Notes) -> io::Result<(Self, Option<ChildStderr>)> {
+    pub fn spawn(mut command: CommandWrap, notes: HealthNotes) -> io::Result<(Self, Option<ChildStderr>)> {
         let pipe = std::process::Stdio::piped;
         command.command_mut().stdin(pipe()).stdout(pipe()).stderr(pipe());
         let mut child = command.spawn()?;
@@ -83,22 +83,22 @@ impl Stdio {
     fn take_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.is_cut) {
-            self.notes.note(&format!("a line longer than {MAX_LINE_BYTES} bytes"));
+            self.notes.add_note(&format!("a line longer than {MAX_LINE_BYTES} bytes"));
         }
-        let Reading { messages, notes, left_out } =
+        let OutputReading { messages, notes, left_out } =
             self.reader.lock().unwrap_or_else(PoisonError::into_inner).read(&line, None);
         self.messages.extend(messages);
-        self.notes.take(&notes, &left_out);
+        self.notes.record_oddities(&notes, &left_out);
     }
 
     /// Closes its standard input, then sends SIGTERM, then SIGKILL to the whole group.
-    async fn end(&mut self) -> io::Result<()> {
+    async fn end_process(&mut self) -> io::Result<()> {
         self.stdin.lock().await.take();
         // It stays here until it has ended: dropped in between it is killed.
         let Some(child) = self.child.as_mut() else { return Ok(()) };
         for signal in [Some(SIGTERM), None] {
             if let Ok(status) = tokio::time::timeout(END_TIMEOUT, child.wait()).await {
-                self.notes.note(&format!("its process ended: {}", status?));
+                self.notes.add_note(&format!("its process ended: {}", status?));
                 self.child = None;
                 return Ok(());
             }
@@ -107,20 +107,20 @@ impl Stdio {
             }
         }
         Box::into_pin(child.kill()).await?;
-        self.notes.note("its process was killed, as it did not end");
+        self.notes.add_note("its process was killed, as it did not end");
         self.child = None;
         Ok(())
     }
 }
 
-impl Transport<RoleClient> for Stdio {
+impl Transport<RoleClient> for StdioTransport {
     type Error = io::Error;
 
     fn send(
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner).send(&message);
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).track_sent(&message);
         let stdin = Arc::clone(&self.stdin);
         async move {
             let mut line = serde_json::to_vec(&message)?;
@@ -147,11 +147,11 @@ impl Transport<RoleClient> for Stdio {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.end().await
+        self.end_process().await
     }
 }
 
-impl Drop for Stdio {
+impl Drop for StdioTransport {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // Killed and waited for, so that no zombie stays.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{Schemas, follow};
+use super::schema::{Schemas, follow_references};
 use crate::web_api::config::METHODS;
-use crate::web_api::request::{Destination, Operation, Place};
+use crate::web_api::request::{ArgumentPlace, Destination, Operation};
 use crate::web_api::template::Template;
 
 /// Longest description of an operation, in characters.
@@ -18,7 +18,7 @@ const BODY: &str = "body";
 const NO_PARAMETERS: [&str; 3] = ["accept", "authorization", "content-type"];
 
 /// Selects the operations to read from a document.
-pub struct Wanted<'w> {
+pub struct OperationSelection<'w> {
     /// Base URL that replaces the servers of the document.
     pub base_url: Option<&'w str>,
     /// Returns true if the operation with this id is to be offered.
@@ -29,7 +29,7 @@ pub struct Wanted<'w> {
 
 /// An operation that can be a tool.
 #[derive(Debug)]
-pub struct Documented {
+pub struct DocumentedOperation {
     pub id: String,
     pub description: String,
     pub schema: Value,
@@ -45,8 +45,8 @@ pub struct LeftOut {
 
 /// The operations read from a document, and the parts left out.
 #[derive(Debug, Default)]
-pub struct Found {
-    pub operations: Vec<Documented>,
+pub struct DocumentContents {
+    pub operations: Vec<DocumentedOperation>,
     pub left_out: Vec<LeftOut>,
 }
 
@@ -54,16 +54,16 @@ pub struct Found {
 ///
 /// # Errors
 /// When it is no document of OpenAPI 3, after the key that names it.
-pub fn operations(document: &Value, wanted: &Wanted<'_>) -> Result<Found, String> {
+pub fn read_operations(document: &Value, wanted: &OperationSelection<'_>) -> Result<DocumentContents, String> {
     let version = document.get("openapi").and_then(Value::as_str).unwrap_or_default();
     if !version.starts_with("3.") {
         return Err("document: expected openapi: 3.0 or 3.1 in it".to_owned());
     }
     let none = Map::new();
     let paths = document.get("paths").map_or(Some(&none), Value::as_object);
-    let mut found = Found::default();
+    let mut found = DocumentContents::default();
     for (path, item) in paths.ok_or("document: expected paths as an object")? {
-        let item = match follow(document, item) {
+        let item = match follow_references(document, item) {
             Ok(item) => item,
             Err(reason) => {
                 found.left_out.push(LeftOut { what: path.clone(), reason });
@@ -72,7 +72,7 @@ pub fn operations(document: &Value, wanted: &Wanted<'_>) -> Result<Found, String
         };
         for method in METHODS.into_iter().chain(["OPTIONS", "TRACE"]) {
             if let Some(operation) = item.get(method.to_ascii_lowercase()) {
-                read(&Standing { document, item, path, method, operation }, wanted, &mut found);
+                read(&LocatedOperation { document, item, path, method, operation }, wanted, &mut found);
             }
         }
     }
@@ -80,7 +80,7 @@ pub fn operations(document: &Value, wanted: &Wanted<'_>) -> Result<Found, String
 }
 
 /// An operation with its place in the document: path item, path and method.
-struct Standing<'d> {
+struct LocatedOperation<'d> {
     document: &'d Value,
     item: &'d Value,
     path: &'d str,
@@ -88,7 +88,7 @@ struct Standing<'d> {
     operation: &'d Value,
 }
 
-fn read(at: &Standing<'_>, wanted: &Wanted<'_>, found: &mut Found) {
+fn read(at: &LocatedOperation<'_>, wanted: &OperationSelection<'_>, found: &mut DocumentContents) {
     let Some(id) = at.operation.get("operationId").and_then(Value::as_str).filter(|id| !id.is_empty()) else {
         let what = format!("{} {}", at.method, at.path);
         found.left_out.push(LeftOut { what, reason: "it has no operationId".to_owned() });
@@ -97,25 +97,25 @@ fn read(at: &Standing<'_>, wanted: &Wanted<'_>, found: &mut Found) {
     if !(wanted.is_wanted)(id) {
         return;
     }
-    match documented(at, id, wanted, &mut found.left_out) {
+    match build_operation(at, id, wanted, &mut found.left_out) {
         Ok(documented) => found.operations.push(documented),
         Err(reason) => found.left_out.push(LeftOut { what: id.to_owned(), reason }),
     }
 }
 
-fn documented(
-    at: &Standing<'_>,
+fn build_operation(
+    at: &LocatedOperation<'_>,
     id: &str,
-    wanted: &Wanted<'_>,
+    wanted: &OperationSelection<'_>,
     left_out: &mut Vec<LeftOut>,
-) -> Result<Documented, String> {
+) -> Result<DocumentedOperation, String> {
     if !METHODS.contains(&at.method) {
         return Err(format!("tools have no method {}", at.method));
     }
     let mut arguments = Arguments::new(at.document);
     for parameter in parameters(at)? {
         if let Err(reason) = arguments.add_parameter(parameter, wanted) {
-            let name = text(parameter, "name");
+            let name = text_field(parameter, "name");
             if is_required(parameter) {
                 return Err(format!("its parameter {name}: {reason}"));
             }
@@ -123,20 +123,20 @@ fn documented(
         }
     }
     if let Some(body) = at.operation.get("requestBody") {
-        let body = follow(at.document, body)?;
+        let body = follow_references(at.document, body)?;
         match arguments.add_body(body) {
             Err(reason) if is_required(body) => return Err(format!("its body: {reason}")),
             Err(reason) => left_out.push(LeftOut { what: format!("{id}, its body"), reason }),
             Ok(()) => {}
         }
     }
-    let template = Template::parse(&format!("{}{}", base(at, wanted)?.trim_end_matches('/'), at.path))
+    let template = Template::parse(&format!("{}{}", base_url(at, wanted)?.trim_end_matches('/'), at.path))
         .map_err(|mistake| format!("its address: {mistake}"))?;
-    let filled = arguments.names_in(&Place::Path);
+    let filled = arguments.names_in(&ArgumentPlace::Path);
     if let Some(open) = template.placeholders().find(|name| !filled.contains(*name)) {
         return Err(format!("the part {open} of its path is no parameter"));
     }
-    Ok(Documented {
+    Ok(DocumentedOperation {
         id: id.to_owned(),
         description: description(at.operation, id),
         schema: arguments.schema(),
@@ -145,12 +145,12 @@ fn documented(
             template,
             destinations: arguments.destinations,
             // Nothing goes there: the schema takes no others.
-            others: Place::Query { exploded: true },
+            others: ArgumentPlace::Query { exploded: true },
         },
     })
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+fn text_field<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -159,28 +159,28 @@ fn is_required(value: &Value) -> bool {
 }
 
 /// Those of the path, and in their places those of the operation.
-fn parameters<'d>(at: &Standing<'d>) -> Result<Vec<&'d Value>, String> {
+fn parameters<'d>(at: &LocatedOperation<'d>) -> Result<Vec<&'d Value>, String> {
     let mut all: BTreeMap<(&str, &str), &Value> = BTreeMap::new();
     for list in [at.item, at.operation].into_iter().filter_map(|of| of.get("parameters")) {
         for parameter in list.as_array().into_iter().flatten() {
-            let parameter = follow(at.document, parameter)?;
-            all.insert((text(parameter, "in"), text(parameter, "name")), parameter);
+            let parameter = follow_references(at.document, parameter)?;
+            all.insert((text_field(parameter, "in"), text_field(parameter, "name")), parameter);
         }
     }
     Ok(all.into_values().collect())
 }
 
 /// The address before the path: that of the configuration, or of the innermost server.
-fn base(at: &Standing<'_>, wanted: &Wanted<'_>) -> Result<String, String> {
+fn base_url(at: &LocatedOperation<'_>, wanted: &OperationSelection<'_>) -> Result<String, String> {
     if let Some(base) = wanted.base_url {
         return Ok(base.to_owned());
     }
     let servers = [at.operation, at.item, at.document].into_iter().find_map(|of| of.get("servers")?.get(0));
     let server = servers.ok_or("the document names no server; give base_url")?;
     let variables = server.get("variables").and_then(Value::as_object);
-    let mut url = text(server, "url").to_owned();
+    let mut url = text_field(server, "url").to_owned();
     for (name, variable) in variables.into_iter().flatten() {
-        url = url.replace(&format!("{{{name}}}"), text(variable, "default"));
+        url = url.replace(&format!("{{{name}}}"), text_field(variable, "default"));
     }
     match url.starts_with("http://") || url.starts_with("https://") {
         true => Ok(url),
@@ -189,7 +189,7 @@ fn base(at: &Standing<'_>, wanted: &Wanted<'_>) -> Result<String, String> {
 }
 
 fn description(operation: &Value, id: &str) -> String {
-    let (summary, more) = (text(operation, "summary").trim(), text(operation, "description").trim());
+    let (summary, more) = (text_field(operation, "summary").trim(), text_field(operation, "description").trim());
     let words = match (summary.is_empty(), more.is_empty()) {
         (true, true) => id.to_owned(),
         (false, true) => summary.to_owned(),
@@ -214,15 +214,15 @@ impl<'d> Arguments<'d> {
         Self { document, schemas, properties: Map::new(), required: Vec::new(), destinations: BTreeMap::new() }
     }
 
-    fn add_parameter(&mut self, parameter: &'d Value, wanted: &Wanted<'_>) -> Result<(), String> {
-        let (name, location) = (text(parameter, "name"), text(parameter, "in"));
+    fn add_parameter(&mut self, parameter: &'d Value, wanted: &OperationSelection<'_>) -> Result<(), String> {
+        let (name, location) = (text_field(parameter, "name"), text_field(parameter, "in"));
         let lower = name.to_ascii_lowercase();
         if location == "header" && (NO_PARAMETERS.contains(&lower.as_str()) || wanted.given_headers.contains(&lower)) {
             return Ok(());
         }
-        let place = place(parameter, location)?;
+        let place = parameter_place(parameter, location)?;
         let written = parameter.get("schema").ok_or("it has no schema")?;
-        let is_object = text(follow(self.document, written)?, "type") == "object";
+        let is_object = text_field(follow_references(self.document, written)?, "type") == "object";
         if is_object {
             return Err("it is an object, which has no place there".to_owned());
         }
@@ -230,7 +230,7 @@ impl<'d> Arguments<'d> {
         if let (Some(said), Value::Object(schema)) = (parameter.get("description"), &mut schema) {
             schema.entry("description").or_insert_with(|| said.clone());
         }
-        let is_needed = place == Place::Path || is_required(parameter);
+        let is_needed = place == ArgumentPlace::Path || is_required(parameter);
         self.add(name, location, schema, is_needed, place)
     }
 
@@ -243,11 +243,18 @@ impl<'d> Arguments<'d> {
             Some(schema) => self.schemas.resolved(schema)?,
             None => json!({}),
         };
-        self.add(BODY, BODY, schema, is_required(body), Place::Body)
+        self.add(BODY, BODY, schema, is_required(body), ArgumentPlace::Body)
     }
 
     /// An argument is called as it is there, or after its place where another one is called that already.
-    fn add(&mut self, name: &str, location: &str, schema: Value, required: bool, place: Place) -> Result<(), String> {
+    fn add(
+        &mut self,
+        name: &str,
+        location: &str,
+        schema: Value,
+        required: bool,
+        place: ArgumentPlace,
+    ) -> Result<(), String> {
         let mut argument = name.to_owned();
         if self.properties.contains_key(&argument) {
             argument = format!("{location}_{name}");
@@ -263,7 +270,7 @@ impl<'d> Arguments<'d> {
         Ok(())
     }
 
-    fn names_in(&self, place: &Place) -> BTreeSet<String> {
+    fn names_in(&self, place: &ArgumentPlace) -> BTreeSet<String> {
         let there = self.destinations.values().filter(|destination| destination.place == *place);
         there.map(|destination| destination.name.clone()).collect()
     }
@@ -278,13 +285,13 @@ impl<'d> Arguments<'d> {
     }
 }
 
-fn place(parameter: &Value, location: &str) -> Result<Place, String> {
+fn parameter_place(parameter: &Value, location: &str) -> Result<ArgumentPlace, String> {
     let style = parameter.get("style").and_then(Value::as_str);
     let exploded = parameter.get("explode").and_then(Value::as_bool);
     match (location, style) {
-        ("path", None | Some("simple")) => Ok(Place::Path),
-        ("header", None | Some("simple")) => Ok(Place::Header),
-        ("query", None | Some("form")) => Ok(Place::Query { exploded: exploded.unwrap_or(true) }),
+        ("path", None | Some("simple")) => Ok(ArgumentPlace::Path),
+        ("header", None | Some("simple")) => Ok(ArgumentPlace::Header),
+        ("query", None | Some("form")) => Ok(ArgumentPlace::Query { exploded: exploded.unwrap_or(true) }),
         ("path" | "header" | "query", Some(style)) => Err(format!("its style {style} is not supported")),
         _ => Err(format!("parameters in {location:?} are not supported")),
     }

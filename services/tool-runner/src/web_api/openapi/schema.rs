@@ -49,7 +49,7 @@ const NAMED: [&str; 3] = ["dependentSchemas", "patternProperties", "properties"]
 ///
 /// # Errors
 /// When it leads nowhere, or out of the document.
-pub fn follow<'d>(document: &'d Value, mut value: &'d Value) -> Result<&'d Value, String> {
+pub fn follow_references<'d>(document: &'d Value, mut value: &'d Value) -> Result<&'d Value, String> {
     for _ in 0..HOPS {
         match value.get("$ref").and_then(Value::as_str) {
             Some(reference) => value = target(document, reference)?,
@@ -83,10 +83,10 @@ impl<'d> Schemas<'d> {
     /// # Errors
     /// When it is too large or deep, or refers to what is not there.
     pub fn resolved(&mut self, schema: &'d Value) -> Result<Value, String> {
-        self.at(schema, 0)
+        self.resolve_at(schema, 0)
     }
 
-    fn at(&mut self, schema: &'d Value, depth: usize) -> Result<Value, String> {
+    fn resolve_at(&mut self, schema: &'d Value, depth: usize) -> Result<Value, String> {
         let Value::Object(keywords) = schema else {
             return if schema.is_boolean() { Ok(schema.clone()) } else { Err("a schema is no object".to_owned()) };
         };
@@ -98,25 +98,29 @@ impl<'d> Schemas<'d> {
         if keywords.contains_key("$dynamicRef") {
             return Err("its schema has a $dynamicRef".to_owned());
         }
-        let own = self.keywords(keywords, depth)?;
+        let own = self.resolve_keywords(keywords, depth)?;
         match keywords.get("$ref").and_then(Value::as_str) {
-            Some(reference) => Ok(beside(self.referred(reference, depth)?, own)),
+            Some(reference) => Ok(merge_siblings(self.resolve_reference(reference, depth)?, own)),
             None => Ok(Value::Object(own)),
         }
     }
 
-    fn referred(&mut self, reference: &'d str, depth: usize) -> Result<Value, String> {
+    fn resolve_reference(&mut self, reference: &'d str, depth: usize) -> Result<Value, String> {
         if self.trail.contains(&reference) {
             return Ok(json!({}));
         }
         let schema = target(self.document, reference)?;
         self.trail.push(reference);
-        let resolved = self.at(schema, depth + 1);
+        let resolved = self.resolve_at(schema, depth + 1);
         self.trail.pop();
         resolved
     }
 
-    fn keywords(&mut self, keywords: &'d Map<String, Value>, depth: usize) -> Result<Map<String, Value>, String> {
+    fn resolve_keywords(
+        &mut self,
+        keywords: &'d Map<String, Value>,
+        depth: usize,
+    ) -> Result<Map<String, Value>, String> {
         let mut own = Map::new();
         for (keyword, value) in keywords {
             let name = keyword.as_str();
@@ -126,15 +130,15 @@ impl<'d> Schemas<'d> {
             let value = match value {
                 // Lists of items are how drafts before 2020-12 wrote prefixItems.
                 Value::Array(values) if LIST.contains(&name) || name == "items" => {
-                    values.iter().map(|value| self.at(value, depth + 1)).collect::<Result<_, _>>()?
+                    values.iter().map(|value| self.resolve_at(value, depth + 1)).collect::<Result<_, _>>()?
                 }
-                Value::Object(named) if NAMED.contains(&name) => Value::Object(self.named(named, depth)?),
-                value if ONE.contains(&name) => self.at(value, depth + 1)?,
+                Value::Object(named) if NAMED.contains(&name) => Value::Object(self.resolve_named(named, depth)?),
+                value if ONE.contains(&name) => self.resolve_at(value, depth + 1)?,
                 value => value.clone(),
             };
             own.insert(keyword.clone(), value);
         }
-        without_what_only_answers_have(keywords, &mut own);
+        drop_read_only(keywords, &mut own);
         bounds_as_numbers(&mut own);
         if keywords.get("nullable") == Some(&Value::Bool(true)) {
             allow_null(&mut own);
@@ -142,14 +146,14 @@ impl<'d> Schemas<'d> {
         Ok(own)
     }
 
-    fn named(&mut self, named: &'d Map<String, Value>, depth: usize) -> Result<Map<String, Value>, String> {
-        named.iter().map(|(name, schema)| Ok((name.clone(), self.at(schema, depth + 1)?))).collect()
+    fn resolve_named(&mut self, named: &'d Map<String, Value>, depth: usize) -> Result<Map<String, Value>, String> {
+        named.iter().map(|(name, schema)| Ok((name.clone(), self.resolve_at(schema, depth + 1)?))).collect()
     }
 }
 
 /// Combines a resolved reference with the keywords beside it: annotations alone replace those of the target, other
 /// keywords apply in addition to it.
-fn beside(referred: Value, own: Map<String, Value>) -> Value {
+fn merge_siblings(referred: Value, own: Map<String, Value>) -> Value {
     let is_words = |keyword: &String| matches!(keyword.as_str(), "description" | "title" | "summary");
     match referred {
         Value::Object(mut referred) if own.keys().all(is_words) => {
@@ -165,7 +169,7 @@ fn beside(referred: Value, own: Map<String, Value>) -> Value {
 }
 
 /// Removes properties that occur only in responses, so that agents are not asked for them.
-fn without_what_only_answers_have(written: &Map<String, Value>, own: &mut Map<String, Value>) {
+fn drop_read_only(written: &Map<String, Value>, own: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = written.get("properties") else { return };
     let is_answers = |schema: &Value| schema.get("readOnly") == Some(&Value::Bool(true));
     let answers: Vec<&String> =
@@ -251,7 +255,7 @@ mod tests {
         for schema in [json!({"$ref": "other.yaml#/a"}), json!({"$ref": "#/c"}), json!({"items": 3}), json!("x")] {
             assert!(resolved(&document, schema.clone()).is_err(), "{schema}");
         }
-        assert!(follow(&document, &document["a"]).is_err());
+        assert!(follow_references(&document, &document["a"]).is_err());
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "items": inner }));
         assert!(resolved(&document, deep).unwrap_err().contains("deeper"));
         // Each doubles the one before.

@@ -6,11 +6,11 @@ use data_encoding::BASE64;
 use kairo_core::media;
 use serde_json::Value;
 
-use super::super::error::Error;
+use super::super::error::ChatError;
 use crate::{
     config::GatewayConfig,
     http::{
-        messages::parts::{Content, Given},
+        messages::parts::{ClientPart, PartContent},
         objects,
     },
 };
@@ -19,7 +19,7 @@ use crate::{
 const SHOWN: [&str; 4] = ["image_url", "input_audio", "video_url", "file"];
 
 /// A message as it was read.
-pub struct Told<'m> {
+pub struct ChatContent<'m> {
     /// Its texts, below each other.
     pub words: String,
     /// Its other parts, each with its place for errors.
@@ -27,12 +27,12 @@ pub struct Told<'m> {
 }
 
 /// Reads the content of the message at a place.
-pub fn read(content: &Value, at: usize) -> Result<Told<'_>, Error> {
+pub fn parse(content: &Value, at: usize) -> Result<ChatContent<'_>, ChatError> {
     let name = format!("messages[{at}].content");
     let parts = match content {
-        Value::String(text) => return Ok(Told { words: text.clone(), shown: Vec::new() }),
+        Value::String(text) => return Ok(ChatContent { words: text.clone(), shown: Vec::new() }),
         Value::Array(parts) => parts,
-        _ => return Err(Error::invalid(Some(&name), format!("{name}: text or a list of parts is expected"))),
+        _ => return Err(ChatError::invalid(Some(&name), format!("{name}: text or a list of parts is expected"))),
     };
     let (mut texts, mut shown) = (Vec::new(), Vec::new());
     for (part_at, part) in parts.iter().enumerate() {
@@ -41,7 +41,7 @@ pub fn read(content: &Value, at: usize) -> Result<Told<'_>, Error> {
             (Some("text"), Some(text)) => texts.push(text),
             (Some(kind), _) if SHOWN.contains(&kind) => shown.push((name, part)),
             (Some("text") | None, _) => {
-                return Err(Error::invalid(
+                return Err(ChatError::invalid(
                     Some(&name),
                     format!("{name}: a part of type text with a text is expected"),
                 ));
@@ -50,28 +50,28 @@ pub fn read(content: &Value, at: usize) -> Result<Told<'_>, Error> {
                 let other: String = other.chars().take(80).collect();
                 let known = "only text, image_url, input_audio, video_url and file";
                 let message = format!("{name}: parts of type {other} are not supported, {known}");
-                return Err(Error::unsupported(&name, message));
+                return Err(ChatError::unsupported_parameter(&name, message));
             }
         }
     }
-    Ok(Told { words: texts.join("\n"), shown })
+    Ok(ChatContent { words: texts.join("\n"), shown })
 }
 
 /// Its texts alone, below each other, whatever else it shows.
-pub fn words(content: &Value, at: usize) -> Result<String, Error> {
+pub fn parse_words(content: &Value, at: usize) -> Result<String, ChatError> {
     match content {
         Value::Null => Ok(String::new()),
         Value::Array(parts) => {
             let texts = parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str));
             Ok(texts.collect::<Vec<_>>().join("\n"))
         }
-        _ => read(content, at).map(|told| told.words),
+        _ => parse(content, at).map(|told| told.words),
     }
 }
 
-impl Told<'_> {
+impl ChatContent<'_> {
     /// Returns the text and, for each part that is not text, its type in brackets, where only words will do.
-    pub fn in_words(&self) -> String {
+    pub fn to_words(&self) -> String {
         let kinds = self.shown.iter().map(|(_, part)| part.get("type").and_then(Value::as_str).unwrap_or_default());
         let kinds = kinds.map(|kind| format!("[{kind}]"));
         std::iter::once(self.words.clone()).chain(kinds).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
@@ -82,7 +82,7 @@ impl Told<'_> {
     }
 
     /// Returns a text that tells the content from others: its words, and a digest of each image and audio.
-    pub fn mark(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         let digests = self.shown.iter().map(|(_, part)| media::digest(part.to_string().as_bytes()));
         std::iter::once(self.words.clone())
             .chain(digests.map(|digest| format!("[{digest}]")))
@@ -91,19 +91,19 @@ impl Told<'_> {
     }
 
     /// The images and audio it brings.
-    pub fn given(&self, limits: &GatewayConfig) -> Result<Vec<Given>, Error> {
+    pub fn parse_parts(&self, limits: &GatewayConfig) -> Result<Vec<ClientPart>, ChatError> {
         if let Some((name, _)) = self.shown.get(limits.max_parts) {
             let most = limits.max_parts;
-            return Err(Error::invalid(
+            return Err(ChatError::invalid(
                 Some(name),
                 format!("{name}: up to {most} images and pieces of audio are expected"),
             ));
         }
-        self.shown.iter().map(|(name, part)| given(name, part, limits)).collect()
+        self.shown.iter().map(|(name, part)| parse_part(name, part, limits)).collect()
     }
 }
 
-fn given(name: &str, part: &Value, limits: &GatewayConfig) -> Result<Given, Error> {
+fn parse_part(name: &str, part: &Value, limits: &GatewayConfig) -> Result<ClientPart, ChatError> {
     let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
     if let (Some(data), Some(format)) = (text("/input_audio/data"), text("/input_audio/format")) {
         let media_type = match format {
@@ -111,44 +111,50 @@ fn given(name: &str, part: &Value, limits: &GatewayConfig) -> Result<Given, Erro
             "opus" => "audio/ogg".to_owned(),
             format => format!("audio/{format}"),
         };
-        return decoded(&format!("{name}.input_audio"), &media_type, data, "", limits);
+        return decode_part(&format!("{name}.input_audio"), &media_type, data, "", limits);
     }
     if let Some(url) = text("/image_url/url") {
-        return of_url(&format!("{name}.image_url.url"), url, "", limits);
+        return decode_data_url(&format!("{name}.image_url.url"), url, "", limits);
     }
     if let Some(url) = text("/video_url/url") {
-        return of_url(&format!("{name}.video_url.url"), url, "", limits);
+        return decode_data_url(&format!("{name}.video_url.url"), url, "", limits);
     }
     if let Some(url) = text("/file/file_data") {
         let file_name = text("/file/filename").filter(|name| media::is_name(name)).unwrap_or_default();
-        return of_url(&format!("{name}.file.file_data"), url, file_name, limits);
+        return decode_data_url(&format!("{name}.file.file_data"), url, file_name, limits);
     }
     let expected = "an image_url with a url, an input_audio with data and format, or a file with file_data is expected";
-    Err(Error::invalid(Some(name), format!("{name}: {expected}")))
+    Err(ChatError::invalid(Some(name), format!("{name}: {expected}")))
 }
 
-fn of_url(name: &str, url: &str, file_name: &str, limits: &GatewayConfig) -> Result<Given, Error> {
+fn decode_data_url(name: &str, url: &str, file_name: &str, limits: &GatewayConfig) -> Result<ClientPart, ChatError> {
     let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     let Some((media_type, data)) = parts else {
         let expected = "a data URL such as data:image/png;base64,... is expected: nothing is fetched from elsewhere";
-        return Err(Error::unsupported(name, format!("{name}: {expected}")));
+        return Err(ChatError::unsupported_parameter(name, format!("{name}: {expected}")));
     };
-    decoded(name, media_type, data, file_name, limits)
+    decode_part(name, media_type, data, file_name, limits)
 }
 
-fn decoded(name: &str, media_type: &str, data: &str, file_name: &str, limits: &GatewayConfig) -> Result<Given, Error> {
-    let wrong = |expected: String| Error::invalid(Some(name), format!("{name}: {expected}"));
-    let media_type =
-        media::known(media_type).ok_or_else(|| wrong(format!("one of {} is expected", media::TYPES.join(", "))))?;
+fn decode_part(
+    name: &str,
+    media_type: &str,
+    data: &str,
+    file_name: &str,
+    limits: &GatewayConfig,
+) -> Result<ClientPart, ChatError> {
+    let wrong = |expected: String| ChatError::invalid(Some(name), format!("{name}: {expected}"));
+    let media_type = media::canonical_type(media_type)
+        .ok_or_else(|| wrong(format!("one of {} is expected", media::TYPES.join(", "))))?;
     let bytes = BASE64.decode(data.as_bytes()).map_err(|error| wrong(format!("base64 is expected: {error}")))?;
     let longest = limits.max_part_bytes;
     if bytes.len() > longest {
         return Err(wrong(format!("at most {longest} bytes are expected (gateway.max_part_bytes)")));
     }
-    if let Some(error) = objects::unlike(media_type, &bytes, name) {
+    if let Some(error) = objects::media_type_mismatch(media_type, &bytes, name) {
         return Err(wrong(format!("{} are expected", error.expected)));
     }
-    Ok(Given { name: file_name.to_owned(), content: Content::Inline { media_type, bytes } })
+    Ok(ClientPart { name: file_name.to_owned(), content: PartContent::Inline { media_type, bytes } })
 }
 
 #[cfg(test)]
@@ -157,9 +163,9 @@ mod tests {
 
     use super::*;
 
-    fn given(part: Value) -> Result<Vec<Given>, (u16, Option<String>)> {
+    fn given(part: Value) -> Result<Vec<ClientPart>, (u16, Option<String>)> {
         let limits = GatewayConfig { max_part_bytes: 11, max_parts: 1, ..Default::default() };
-        let told = |content: &Value| read(content, 3)?.given(&limits);
+        let told = |content: &Value| parse(content, 3)?.parse_parts(&limits);
         told(&json!([part])).map_err(|error| (error.status.as_u16(), error.param))
     }
 
@@ -167,18 +173,18 @@ mod tests {
     fn images_audio_and_files_are_brought_along() {
         let gif = format!("data:image/gif;base64,{}", BASE64.encode(b"GIF89a"));
         let image = given(json!({ "type": "image_url", "image_url": { "url": gif, "detail": "low" } })).unwrap();
-        let content = Content::Inline { media_type: "image/gif", bytes: b"GIF89a".to_vec() };
-        assert_eq!(image, [Given { name: String::new(), content: content.clone() }]);
+        let content = PartContent::Inline { media_type: "image/gif", bytes: b"GIF89a".to_vec() };
+        assert_eq!(image, [ClientPart { name: String::new(), content: content.clone() }]);
         let file = given(json!({ "type": "file", "file": { "file_data": gif, "filename": "a.gif" } })).unwrap();
-        assert_eq!(file, [Given { name: "a.gif".to_owned(), content }]);
+        assert_eq!(file, [ClientPart { name: "a.gif".to_owned(), content }]);
         let film = b"\x1a\x45\xdf\xa3\x86\x85V_VP9";
         let url = format!("data:video/webm;base64,{}", BASE64.encode(film));
         let video = given(json!({ "type": "video_url", "video_url": { "url": url } })).unwrap();
-        let content = Content::Inline { media_type: "video/webm", bytes: film.to_vec() };
-        assert_eq!(video, [Given { name: String::new(), content }]);
+        let content = PartContent::Inline { media_type: "video/webm", bytes: film.to_vec() };
+        assert_eq!(video, [ClientPart { name: String::new(), content }]);
         let audio = json!({ "type": "input_audio", "input_audio": { "data": BASE64.encode(b"ID3"), "format": "mp3" } });
-        let content = Content::Inline { media_type: "audio/mpeg", bytes: b"ID3".to_vec() };
-        assert_eq!(given(audio).unwrap(), [Given { name: String::new(), content }]);
+        let content = PartContent::Inline { media_type: "audio/mpeg", bytes: b"ID3".to_vec() };
+        assert_eq!(given(audio).unwrap(), [ClientPart { name: String::new(), content }]);
     }
 
     #[test]
@@ -210,9 +216,9 @@ mod tests {
     fn a_message_is_told_from_others_by_what_it_shows() {
         let mark = |url: &str| {
             let part = json!({ "type": "image_url", "image_url": { "url": url } });
-            read(&json!([{ "type": "text", "text": "Look." }, part]), 0).ok().map(|told| told.mark())
+            parse(&json!([{ "type": "text", "text": "Look." }, part]), 0).ok().map(|told| told.fingerprint())
         };
         assert!(mark("data:a").is_some() && mark("data:a") == mark("data:a") && mark("data:a") != mark("data:b"));
-        assert_eq!(read(&json!("Look."), 0).ok().map(|told| told.mark()), Some("Look.".to_owned()));
+        assert_eq!(parse(&json!("Look."), 0).ok().map(|told| told.fingerprint()), Some("Look.".to_owned()));
     }
 }

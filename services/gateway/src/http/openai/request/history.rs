@@ -6,8 +6,8 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::{super::error::Error, content};
-use crate::{config::GatewayConfig, http::messages::parts::Given};
+use super::{super::error::ChatError, content};
+use crate::{config::GatewayConfig, http::messages::parts::ClientPart};
 
 /// Instructions that are taken, in bytes: a client's system and developer messages together.
 pub const INSTRUCTIONS_BYTES: usize = 32 * 1024;
@@ -22,38 +22,38 @@ const SEED_BYTES: usize = 192 * 1024;
 
 /// The messages of a request.
 #[derive(Debug, Default)]
-pub struct Messages {
+pub struct RequestMessages {
     pub instructions: String,
     /// The entries before the input.
-    pub history: Vec<Entry>,
-    pub input: Input,
+    pub history: Vec<HistoryEntry>,
+    pub input: ChatInput,
 }
 
 /// The input to answer: words, or the results of calls of the client's tools.
 #[derive(Debug, Default)]
-pub struct Input {
+pub struct ChatInput {
     pub text: String,
-    pub parts: Vec<Given>,
+    pub parts: Vec<ClientPart>,
     pub results: Vec<ChatToolResult>,
     /// The input as entries of the conversation.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// A text that tells the entry from others: for a user's message, it covers images and audio, too.
     pub mark: String,
     pub message: ChatMessage,
 }
 
-impl Entry {
+impl HistoryEntry {
     fn new(role: &Role, mark: String, text: String) -> Self {
         Self { mark, message: ChatMessage { role: role.text(), text, ..ChatMessage::default() } }
     }
 
     /// Builds the entry of an agent's answer.
-    pub fn answered(text: &str, calls: Vec<ChatToolCall>) -> Self {
+    pub fn from_answer(text: &str, calls: Vec<ChatToolCall>) -> Self {
         let mut entry = Self::new(&Role::Assistant, text.trim().to_owned(), text.trim().to_owned());
         entry.message.calls = calls;
         entry
@@ -65,28 +65,28 @@ impl Entry {
 }
 
 /// Reads the messages of a request.
-pub fn read(messages: &[Value], limits: &GatewayConfig) -> Result<Messages, Error> {
-    let mut read = Messages::default();
+pub fn parse(messages: &[Value], limits: &GatewayConfig) -> Result<RequestMessages, ChatError> {
+    let mut read = RequestMessages::default();
     for (at, message) in messages.iter().enumerate() {
         let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
         match role {
-            "system" | "developer" => instruct(&mut read.instructions, message, at)?,
-            "user" => read.history.push(of_user(message, at)),
-            "assistant" => add_answer(&mut read.history, of_assistant(message, at)?),
-            "tool" | "function" => read.history.push(of_tool(message, at)?),
+            "system" | "developer" => add_instructions(&mut read.instructions, message, at)?,
+            "user" => read.history.push(user_entry(message, at)),
+            "assistant" => add_answer(&mut read.history, assistant_entry(message, at)?),
+            "tool" | "function" => read.history.push(tool_entry(message, at)?),
             _ => {
                 let name = format!("messages[{at}].role");
                 let roles = "system, developer, user, assistant or tool is expected";
-                return Err(Error::invalid(Some(&name), format!("{name}: {roles}")));
+                return Err(ChatError::invalid(Some(&name), format!("{name}: {roles}")));
             }
         }
     }
-    read.input = input(&mut read.history, messages, limits)?;
+    read.input = split_input(&mut read.history, messages, limits)?;
     Ok(read)
 }
 
-fn instruct(instructions: &mut String, message: &Value, at: usize) -> Result<(), Error> {
-    let text = content::words(message.get("content").unwrap_or(&Value::Null), at)?;
+fn add_instructions(instructions: &mut String, message: &Value, at: usize) -> Result<(), ChatError> {
+    let text = content::parse_words(message.get("content").unwrap_or(&Value::Null), at)?;
     if !instructions.is_empty() && !text.is_empty() {
         instructions.push_str("\n\n");
     }
@@ -94,60 +94,60 @@ fn instruct(instructions: &mut String, message: &Value, at: usize) -> Result<(),
     if instructions.len() > INSTRUCTIONS_BYTES {
         let name = format!("messages[{at}].content");
         let most = format!("system and developer messages of up to {INSTRUCTIONS_BYTES} bytes together are expected");
-        return Err(Error::invalid(Some(&name), format!("{name}: {most}")));
+        return Err(ChatError::invalid(Some(&name), format!("{name}: {most}")));
     }
     Ok(())
 }
 
 /// Builds the entry of an earlier user message, which tells conversations apart even if its content is invalid.
-fn of_user(message: &Value, at: usize) -> Entry {
+fn user_entry(message: &Value, at: usize) -> HistoryEntry {
     let content = message.get("content").unwrap_or(&Value::Null);
-    match content::read(content, at) {
-        Ok(said) => Entry::new(&Role::User, said.mark(), said.in_words()),
-        Err(_) => Entry::new(&Role::User, content.to_string(), String::new()),
+    match content::parse(content, at) {
+        Ok(said) => HistoryEntry::new(&Role::User, said.fingerprint(), said.to_words()),
+        Err(_) => HistoryEntry::new(&Role::User, content.to_string(), String::new()),
     }
 }
 
-fn of_assistant(message: &Value, at: usize) -> Result<Entry, Error> {
+fn assistant_entry(message: &Value, at: usize) -> Result<HistoryEntry, ChatError> {
     let content = message.get("content").filter(|content| !content.is_null());
     let text = match content.or(message.get("refusal")) {
         None => String::new(),
-        Some(content) => content::words(content, at).unwrap_or_default(),
+        Some(content) => content::parse_words(content, at).unwrap_or_default(),
     };
     let none = Vec::new();
     let calls = message.get("tool_calls").and_then(Value::as_array).unwrap_or(&none);
     if calls.len() > CALLS {
         let name = format!("messages[{at}].tool_calls");
-        return Err(Error::invalid(Some(&name), format!("{name}: up to {CALLS} calls are expected")));
+        return Err(ChatError::invalid(Some(&name), format!("{name}: up to {CALLS} calls are expected")));
     }
     let calls = calls.iter().map(|call| {
         let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (call_id, tool, arguments) = (text("/id"), text("/function/name"), text("/function/arguments"));
-        ChatToolCall { call_id: bounded(call_id), tool: bounded(tool), arguments }
+        ChatToolCall { call_id: truncate_call_id(call_id), tool: truncate_call_id(tool), arguments }
     });
-    Ok(Entry::answered(&text, calls.collect()))
+    Ok(HistoryEntry::from_answer(&text, calls.collect()))
 }
 
-fn bounded(mut text: String) -> String {
+fn truncate_call_id(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(CALL_ID_BYTES));
     text
 }
 
-fn of_tool(message: &Value, at: usize) -> Result<Entry, Error> {
-    let text = content::words(message.get("content").unwrap_or(&Value::Null), at)?;
+fn tool_entry(message: &Value, at: usize) -> Result<HistoryEntry, ChatError> {
+    let text = content::parse_words(message.get("content").unwrap_or(&Value::Null), at)?;
     let id = message.get("tool_call_id").or(message.get("name")).and_then(Value::as_str).unwrap_or_default();
-    let mut entry = Entry::new(&Role::Tool, text.clone(), text);
-    entry.message.call_id = bounded(id.to_owned());
+    let mut entry = HistoryEntry::new(&Role::Tool, text.clone(), text);
+    entry.message.call_id = truncate_call_id(id.to_owned());
     Ok(entry)
 }
 
 /// An answer that clients keep in pieces is one.
-fn add_answer(history: &mut Vec<Entry>, entry: Entry) {
+fn add_answer(history: &mut Vec<HistoryEntry>, entry: HistoryEntry) {
     match history.last_mut() {
         Some(last) if last.role() == Role::Assistant && last.message.calls.is_empty() => {
             let pieces = [last.message.text.as_str(), entry.message.text.as_str()];
             let text = pieces.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-            *last = Entry::answered(&text, entry.message.calls);
+            *last = HistoryEntry::from_answer(&text, entry.message.calls);
         }
         _ => history.push(entry),
     }
@@ -155,38 +155,45 @@ fn add_answer(history: &mut Vec<Entry>, entry: Entry) {
 
 /// Takes what is to be answered out of the history: the last message of the user or, behind calls of the client's tools, all that
 /// follows them.
-fn input(history: &mut Vec<Entry>, messages: &[Value], limits: &GatewayConfig) -> Result<Input, Error> {
+fn split_input(
+    history: &mut Vec<HistoryEntry>,
+    messages: &[Value],
+    limits: &GatewayConfig,
+) -> Result<ChatInput, ChatError> {
     let behind = history.iter().rposition(|entry| entry.role() == Role::Assistant).map_or(0, |at| at + 1);
     let has_results = history.iter().skip(behind).any(|entry| entry.role() == Role::Tool);
     let first = if has_results { behind } else { behind.max(history.len().saturating_sub(1)) };
     let entries = history.split_off(first);
     if entries.is_empty() {
         let expected = "messages: the last one must be the user's, to be answered, or the result of a tool";
-        return Err(Error::invalid(Some("messages"), expected));
+        return Err(ChatError::invalid(Some("messages"), expected));
     }
-    let results = results(&entries, history.last())?;
+    let results = match_tool_results(&entries, history.last())?;
     let last =
         messages.iter().enumerate().rev().find(|(_, message)| message.get("role").is_some_and(|role| role == "user"));
     let is_said = entries.iter().any(|entry| entry.role() == Role::User);
     let (mut text, mut parts) = (String::new(), Vec::new());
     if let Some((at, message)) = last.filter(|_| is_said) {
-        let said = content::read(message.get("content").unwrap_or(&NOTHING), at)?;
+        let said = content::parse(message.get("content").unwrap_or(&NOTHING), at)?;
         let found = said.words.len();
         if said.is_empty() && results.is_empty() || found > limits.max_text_bytes {
             let (name, longest) = (format!("messages[{at}].content"), limits.max_text_bytes);
             let expected = format!("{name}: text of 1 to {longest} bytes is expected, found {found} bytes");
-            return Err(Error::invalid(Some(&name), expected));
+            return Err(ChatError::invalid(Some(&name), expected));
         }
-        (parts, text) = (said.given(limits)?, said.words);
+        (parts, text) = (said.parse_parts(limits)?, said.words);
     }
-    Ok(Input { text, parts, results, entries })
+    Ok(ChatInput { text, parts, results, entries })
 }
 
 /// The content of a message that has none.
 static NOTHING: Value = Value::Null;
 
 /// Reads the results of the calls that the previous answer made.
-fn results(entries: &[Entry], before: Option<&Entry>) -> Result<Vec<ChatToolResult>, Error> {
+fn match_tool_results(
+    entries: &[HistoryEntry],
+    before: Option<&HistoryEntry>,
+) -> Result<Vec<ChatToolResult>, ChatError> {
     let calls = before.map(|entry| entry.message.calls.as_slice()).unwrap_or_default();
     let mut results: Vec<ChatToolResult> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.role() == Role::Tool) {
@@ -194,20 +201,20 @@ fn results(entries: &[Entry], before: Option<&Entry>) -> Result<Vec<ChatToolResu
         if !calls.iter().any(|call| call.call_id == call_id) {
             let expected =
                 format!("messages: the tool_call_id {call_id:?} is of no call of the assistant's message before");
-            return Err(Error::invalid(Some("messages"), expected));
+            return Err(ChatError::invalid(Some("messages"), expected));
         }
         results.push(ChatToolResult { call_id, text });
     }
     if results.iter().map(|result| result.text.len()).sum::<usize>() > RESULTS_BYTES {
         let expected = format!("messages: results of tools of up to {RESULTS_BYTES} bytes together are expected");
-        return Err(Error::invalid(Some("messages"), expected));
+        return Err(ChatError::invalid(Some("messages"), expected));
     }
     Ok(results)
 }
 
 /// Returns the beginning of a new thread: the newest entries of a history, from a message of the user on.
-pub fn seed(history: &[Entry]) -> Vec<ChatMessage> {
-    let bytes = |entry: &Entry| {
+pub fn seed_messages(history: &[HistoryEntry]) -> Vec<ChatMessage> {
+    let bytes = |entry: &HistoryEntry| {
         let calls = entry.message.calls.iter().map(|call| call.arguments.len() + call.tool.len() + call.call_id.len());
         entry.message.text.len() + calls.sum::<usize>()
     };
@@ -233,8 +240,8 @@ mod tests {
 
     use super::*;
 
-    fn messages(list: Value) -> Result<Messages, Error> {
-        read(list.as_array().unwrap(), &GatewayConfig { max_text_bytes: 1_000, ..GatewayConfig::default() })
+    fn messages(list: Value) -> Result<RequestMessages, ChatError> {
+        parse(list.as_array().unwrap(), &GatewayConfig { max_text_bytes: 1_000, ..GatewayConfig::default() })
     }
 
     #[test]
@@ -276,15 +283,15 @@ mod tests {
         let long = "x".repeat(INSTRUCTIONS_BYTES + 1);
         let error = messages(json!([{ "role": "system", "content": long }, { "role": "user", "content": "x" }]));
         assert_eq!(error.unwrap_err().param.as_deref(), Some("messages[0].content"));
-        let entry = |role: &Role, text: &str| Entry::new(role, text.to_owned(), text.to_owned());
-        let mut history: Vec<Entry> = Vec::new();
+        let entry = |role: &Role, text: &str| HistoryEntry::new(role, text.to_owned(), text.to_owned());
+        let mut history: Vec<HistoryEntry> = Vec::new();
         for at in 0..SEED_MESSAGES {
             history.push(entry(&Role::User, &format!("question {at}")));
             history.push(entry(&Role::Assistant, "answer"));
         }
-        let kept = seed(&history);
+        let kept = seed_messages(&history);
         assert_eq!((kept.len(), kept[0].text.as_str()), (SEED_MESSAGES, "question 100"));
-        assert_eq!(seed(&history[1..3]).len(), 2);
-        assert!(seed(&[entry(&Role::User, &"y".repeat(SEED_BYTES + 1))]).is_empty());
+        assert_eq!(seed_messages(&history[1..3]).len(), 2);
+        assert!(seed_messages(&[entry(&Role::User, &"y".repeat(SEED_BYTES + 1))]).is_empty());
     }
 }

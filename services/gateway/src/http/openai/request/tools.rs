@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::error::Error;
+use super::super::error::ChatError;
 
 /// Tools that are taken, and their bytes together; of an answer's schema the same bytes.
 const TOOLS: usize = 128;
@@ -26,42 +26,45 @@ pub struct ClientTools {
 
 impl ClientTools {
     /// Returns true if an answer that does not match may be asked for again: it is shown only once it matches.
-    pub fn is_checked(&self) -> bool {
+    pub fn requires_checked_answer(&self) -> bool {
         !self.response_format.is_empty() || !["", "none"].contains(&self.tool_choice.as_str())
     }
 }
 
-pub fn read(given: &Map<String, Value>) -> Result<ClientTools, Error> {
+pub fn parse(given: &Map<String, Value>) -> Result<ClientTools, ChatError> {
     let none = Vec::new();
     let tools = match given.get("tools") {
         None => &none,
         Some(Value::Array(tools)) => tools,
-        Some(_) => return Err(Error::invalid(Some("tools"), "tools: a list is expected")),
+        Some(_) => return Err(ChatError::invalid(Some("tools"), "tools: a list is expected")),
     };
-    let names = names(tools)?;
+    let names = parse_tool_names(tools)?;
     let text = if tools.is_empty() { String::new() } else { Value::from(tools.clone()).to_string() };
     if tools.len() > TOOLS || text.len() > TOOLS_BYTES {
         let most = format!("tools: up to {TOOLS} of up to {TOOLS_BYTES} bytes together are expected");
-        return Err(Error::invalid(Some("tools"), most));
+        return Err(ChatError::invalid(Some("tools"), most));
     }
     let single_call = match given.get("parallel_tool_calls") {
         None => false,
         Some(Value::Bool(parallel)) => !parallel,
         Some(_) => {
             let expected = "parallel_tool_calls: true or false is expected";
-            return Err(Error::invalid(Some("parallel_tool_calls"), expected));
+            return Err(ChatError::invalid(Some("parallel_tool_calls"), expected));
         }
     };
-    let tool_choice = tool_choice(given.get("tool_choice"), &names)?;
-    Ok(ClientTools { tools: text, tool_choice, single_call, response_format: response_format(given)? })
+    let tool_choice = parse_tool_choice(given.get("tool_choice"), &names)?;
+    Ok(ClientTools { tools: text, tool_choice, single_call, response_format: parse_response_format(given)? })
 }
 
-fn names(tools: &[Value]) -> Result<Vec<&str>, Error> {
+fn parse_tool_names(tools: &[Value]) -> Result<Vec<&str>, ChatError> {
     let mut names: Vec<&str> = Vec::new();
     for (at, tool) in tools.iter().enumerate() {
         let place = format!("tools[{at}]");
         if tool.get("type").and_then(Value::as_str) != Some("function") {
-            return Err(Error::unsupported(&place, format!("{place}: a tool of type function is expected")));
+            return Err(ChatError::unsupported_parameter(
+                &place,
+                format!("{place}: a tool of type function is expected"),
+            ));
         }
         let name = tool.pointer("/function/name").and_then(Value::as_str).unwrap_or_default();
         let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -70,18 +73,18 @@ fn names(tools: &[Value]) -> Result<Vec<&str>, Error> {
             let place = format!("{place}.function.name");
             let expected =
                 format!("1 to {NAME_BYTES} letters, digits, _ and -, other than those before and auto, none, required");
-            return Err(Error::invalid(Some(&place), format!("{place}: {expected} are expected")));
+            return Err(ChatError::invalid(Some(&place), format!("{place}: {expected} are expected")));
         }
         if tool.pointer("/function/parameters").is_some_and(|schema| !schema.is_object() && !schema.is_null()) {
             let place = format!("{place}.function.parameters");
-            return Err(Error::invalid(Some(&place), format!("{place}: a JSON Schema is expected")));
+            return Err(ChatError::invalid(Some(&place), format!("{place}: a JSON Schema is expected")));
         }
         names.push(name);
     }
     Ok(names)
 }
 
-fn tool_choice(given: Option<&Value>, names: &[&str]) -> Result<String, Error> {
+fn parse_tool_choice(given: Option<&Value>, names: &[&str]) -> Result<String, ChatError> {
     let chosen = match given {
         None => return Ok(String::new()),
         Some(Value::String(word)) => word.as_str(),
@@ -92,14 +95,14 @@ fn tool_choice(given: Option<&Value>, names: &[&str]) -> Result<String, Error> {
     if !is_known || chosen == "required" && names.is_empty() {
         let expected = "tool_choice: auto, none, required or one of tools as {\"type\": \"function\", \"function\": {\"name\": ...}} \
                         is expected";
-        return Err(Error::invalid(Some("tool_choice"), expected));
+        return Err(ChatError::invalid(Some("tool_choice"), expected));
     }
     Ok(if chosen == "auto" { String::new() } else { chosen.to_owned() })
 }
 
-fn response_format(given: &Map<String, Value>) -> Result<String, Error> {
+fn parse_response_format(given: &Map<String, Value>) -> Result<String, ChatError> {
     let Some(format) = given.get("response_format") else { return Ok(String::new()) };
-    let wrong = |expected: &str| Error::invalid(Some("response_format"), format!("response_format: {expected}"));
+    let wrong = |expected: &str| ChatError::invalid(Some("response_format"), format!("response_format: {expected}"));
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(String::new()),
         Some("json_object") => Ok(format.to_string()),
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     fn read_of(value: Value) -> Result<ClientTools, Option<String>> {
-        read(value.as_object().unwrap()).map_err(|error| error.param)
+        parse(value.as_object().unwrap()).map_err(|error| error.param)
     }
 
     fn tool(name: &str) -> Value {

@@ -3,25 +3,25 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn read_json(frame: Value) -> (About, Result<Received, Problem>) {
-    read(frame.to_string().as_bytes(), &GatewayConfig::default())
+fn read_json(frame: Value) -> (FrameReference, Result<ClientFrame, Problem>) {
+    parse(frame.to_string().as_bytes(), &GatewayConfig::default())
 }
 
-fn wrong_fields(frame: Value) -> (About, Vec<String>) {
+fn wrong_fields(frame: Value) -> (FrameReference, Vec<String>) {
     let (about, received) = read_json(frame);
     (about, received.unwrap_err().errors.into_iter().map(|error| error.field).collect())
 }
 
-fn about(id: &str, reference: &str) -> About {
+fn about(id: &str, reference: &str) -> FrameReference {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    About { id: text(id), reference: text(reference) }
+    FrameReference { id: text(id), reference: text(reference) }
 }
 
 #[test]
 fn fuzz_websocket_frames() {
     let limits = GatewayConfig::default();
     kairo_fuzz::Corpus::named("frames").fuzz(|frame| {
-        if let (_, Err(problem)) = read(frame, &limits) {
+        if let (_, Err(problem)) = parse(frame, &limits) {
             assert!(problem.status.is_client_error(), "{problem:?}");
         }
     });
@@ -38,31 +38,32 @@ pub fn samples() -> Vec<Value> {
     .unwrap();
     let change: v1::TurnStatus = serde_json::from_value(json!({ "turn_id": "t", "status": "started" })).unwrap();
     let (problem, said) = (Problem::unknown_path(), about("", "r-1"));
-    let accepted: Vec<Accepted> = ["message_id", "choice_id", "approval_id", "command_id"].map(Accepted::sample).into();
+    let accepted: Vec<AcceptedInput> =
+        ["message_id", "choice_id", "approval_id", "command_id"].map(AcceptedInput::sample).into();
     let mut samples = vec![
-        Sent::hello(&limits),
-        Sent::shown("a", Shown::Start(Place::whole(7))),
-        Sent::Unsubscribed { id: "a" },
-        Sent::shown("a", Shown::Event(&event)),
-        Sent::shown("a", Shown::TurnStatus(&change)),
-        Sent::shown("a", Shown::Live("token", json!({}))),
-        Sent::Error { about: &said, problem: &problem },
-        Sent::Pong,
-        Sent::Closing { reason: "because" },
+        ServerFrame::hello(&limits),
+        ServerFrame::from_watched("a", WatchItem::Start(LogPosition::whole_message(7))),
+        ServerFrame::Unsubscribed { id: "a" },
+        ServerFrame::from_watched("a", WatchItem::Event(&event)),
+        ServerFrame::from_watched("a", WatchItem::TurnStatus(&change)),
+        ServerFrame::from_watched("a", WatchItem::Live("token", json!({}))),
+        ServerFrame::Error { about: &said, problem: &problem },
+        ServerFrame::Pong,
+        ServerFrame::Closing { reason: "because" },
     ];
-    samples.extend(accepted.iter().map(|accepted| Sent::Accepted { about: &said, accepted }));
+    samples.extend(accepted.iter().map(|accepted| ServerFrame::Accepted { about: &said, accepted }));
     for sample in &samples {
         match sample {
-            Sent::Hello { .. }
-            | Sent::Subscribed { .. }
-            | Sent::Unsubscribed { .. }
-            | Sent::Event { .. }
-            | Sent::TurnStatus { .. }
-            | Sent::Live { .. }
-            | Sent::Accepted { .. }
-            | Sent::Error { .. }
-            | Sent::Pong
-            | Sent::Closing { .. } => {}
+            ServerFrame::Hello { .. }
+            | ServerFrame::Subscribed { .. }
+            | ServerFrame::Unsubscribed { .. }
+            | ServerFrame::Event { .. }
+            | ServerFrame::TurnStatus { .. }
+            | ServerFrame::Live { .. }
+            | ServerFrame::Accepted { .. }
+            | ServerFrame::Error { .. }
+            | ServerFrame::Pong
+            | ServerFrame::Closing { .. } => {}
         }
     }
     samples.iter().map(|sample| serde_json::from_str(&sample.to_json()).unwrap()).collect()
@@ -72,9 +73,9 @@ pub fn samples() -> Vec<Value> {
 fn a_subscription_says_what_to_watch() {
     let frame =
         json!({ "type": "subscribe", "id": "s", "agent": "cook", "after": "7.1", "live": true, "turn_status": true });
-    let (about, Ok(Received::Subscribe(wish))) = read_json(frame) else { panic!() };
+    let (about, Ok(ClientFrame::Subscribe(wish))) = read_json(frame) else { panic!() };
     assert_eq!((about.id.as_deref(), wish.filter.agent.as_ref().map(Name::as_str)), (Some("s"), Some("cook")));
-    assert_eq!((wish.after, wish.live, wish.turn_status), (Some(Place { sequence: 7, position: 1 }), true, true));
+    assert_eq!((wish.after, wish.live, wish.turn_status), (Some(LogPosition { sequence: 7, position: 1 }), true, true));
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn what_is_wrong_with_a_frame_is_told_with_what_it_is_about() {
 #[test]
 fn what_is_no_object_is_malformed() {
     for frame in ["", "[]", "7", "\"ping\"", "{", "{\"type\": \"ping\"} {}"] {
-        let (_, received) = read(frame.as_bytes(), &GatewayConfig::default());
+        let (_, received) = parse(frame.as_bytes(), &GatewayConfig::default());
         assert_eq!(received.unwrap_err().status.as_u16(), 400, "{frame}");
     }
 }

@@ -48,7 +48,7 @@ fn thought(sequence: u64, text: &str) -> EventJson {
 
 fn of(events: Vec<EventJson>) -> InteractionRow {
     let tokens = [(3, (100, 10)), (5, (200, 20))].into();
-    interaction(&TurnEvents { events, tokens, more: false }).unwrap()
+    build_interaction(&TurnEvents { events, tokens, more: false }).unwrap()
 }
 
 /// Kind, reasoning, content, action, error, and whether it is over.
@@ -258,5 +258,5 @@ fn what_is_asked_of_another_agent_ends_with_its_answer() {
 
 #[test]
 fn of_nothing_there_is_no_turn() {
-    assert_eq!(interaction(&TurnEvents::default()), None);
+    assert_eq!(build_interaction(&TurnEvents::default()), None);
 }

@@ -5,22 +5,22 @@ use super::*;
 
 const TURN: Uuid = Uuid::from_u128(1);
 
-fn decided(event: Event) -> Decided {
+fn decided(event: Event) -> TimedEvent {
     let at = Time("2026-01-01T00:00:00Z".parse().unwrap());
     let (event_id, correlation_id) = (Uuid::from_u128(9).to_string(), TURN.to_string());
-    Decided { at, event: DecidedEvent { event_id, correlation_id, event: Some(event), ..Default::default() } }
+    TimedEvent { at, event: DecidedEvent { event_id, correlation_id, event: Some(event), ..Default::default() } }
 }
 
-fn act(action: Action) -> Decided {
+fn act(action: Action) -> TimedEvent {
     decided(Event::Action(AgentAction { action: Some(action) }))
 }
 
-fn say(text: &str) -> Decided {
+fn say(text: &str) -> TimedEvent {
     act(Action::Say(Say { text: text.into(), ..Default::default() }))
 }
 
-fn of(sequence: u64, position: u32, of: Of) -> Entry {
-    Entry { number: 7, sequence, position, of }
+fn of(sequence: u64, position: u32, of: EntryOrigin) -> ThreadMessageEntry {
+    ThreadMessageEntry { number: 7, sequence, position, origin: of }
 }
 
 #[test]
@@ -29,9 +29,11 @@ fn what_was_said_and_called_in_one_decision_is_one_message() {
     let ask = Ask { tool: "team.ask".into(), arguments: "oops".into(), ..Default::default() };
     let events = [say("Let me see."), act(Action::ToolCall(call)), say("And ask."), act(Action::Ask(ask))];
     let decided = (1..).zip(events).map(|(at, event)| ((4, at), event));
-    let thread =
-        Thread { decided: decided.chain([((5, 0), say("of another decision"))]).collect(), ..Thread::default() };
-    let message = message(&of(4, 1, Of::Decision), &thread);
+    let thread = ThreadContent {
+        events: decided.chain([((5, 0), say("of another decision"))]).collect(),
+        ..ThreadContent::default()
+    };
+    let message = build_message(&of(4, 1, EntryOrigin::Decision), &thread);
     assert_eq!((message.sequence, message.log_sequence, message.position), (7, 4, 1));
     assert_eq!((message.role.as_str(), message.content.as_str()), ("assistant", "Let me see.\n\nAnd ask."));
     assert_eq!(message.correlation_id, TURN.to_string());
@@ -53,15 +55,15 @@ fn a_task_that_is_begun_is_what_its_user_said_and_a_summary_is_the_systems() {
         HashMap::from([(id, task)])
     };
     let decided = (0..).zip(events).map(|(at, event)| ((4, at), event)).collect();
-    let mut thread = Thread { decided, tasks: text(Some("research it")), ..Thread::default() };
-    let told = |entry: Entry, thread: &Thread| {
-        let message = message(&entry, thread);
+    let mut thread = ThreadContent { events: decided, tasks: text(Some("research it")), ..ThreadContent::default() };
+    let told = |entry: ThreadMessageEntry, thread: &ThreadContent| {
+        let message = build_message(&entry, thread);
         (message.role, message.content)
     };
-    assert_eq!(told(of(4, 0, Of::Decision), &thread), ("user".into(), "research it".into()));
-    assert_eq!(told(of(4, 1, Of::Decision), &thread), ("system".into(), "It was about the budget.".into()));
+    assert_eq!(told(of(4, 0, EntryOrigin::Decision), &thread), ("user".into(), "research it".into()));
+    assert_eq!(told(of(4, 1, EntryOrigin::Decision), &thread), ("system".into(), "It was about the budget.".into()));
     thread.tasks = text(None);
-    assert_eq!(told(of(4, 0, Of::Decision), &thread).1, "Research");
+    assert_eq!(told(of(4, 0, EntryOrigin::Decision), &thread).1, "Research");
 }
 
 #[test]
@@ -70,9 +72,9 @@ fn a_result_names_its_call_and_says_whether_it_went_well() {
         let (error_kind, error_message) = (error.map(str::to_owned), error.map(|_| "too slow".to_owned()));
         let ended_at = Time("2026-01-01T00:00:00Z".parse().unwrap());
         let (action_id, correlation_id) = (Uuid::from_u128(5), TURN);
-        let end = End { action_id, correlation_id, ended_at, ok, result, error_kind, error_message };
-        let thread = Thread { ends: HashMap::from([(action_id, end)]), ..Thread::default() };
-        message(&of(6, 0, Of::End(action_id)), &thread)
+        let end = CallEnd { action_id, correlation_id, ended_at, ok, result, error_kind, error_message };
+        let thread = ThreadContent { ends: HashMap::from([(action_id, end)]), ..ThreadContent::default() };
+        build_message(&of(6, 0, EntryOrigin::End(action_id)), &thread)
     };
     let done = end(true, Some(json!({ "n": 1 })), None);
     assert_eq!((done.role.as_str(), done.content.as_str(), done.ok), ("tool", r#"{"n":1}"#, Some(true)));
@@ -85,7 +87,7 @@ fn a_result_names_its_call_and_says_whether_it_went_well() {
 #[test]
 fn a_users_words_stand_where_they_entered() {
     let id = Uuid::from_u128(2);
-    let heard = Heard {
+    let heard = InputMessage {
         event_id: id,
         sequence: 3,
         position: 0,
@@ -95,16 +97,18 @@ fn a_users_words_stand_where_they_entered() {
         text: "hello".into(),
         parts: Vec::new(),
     };
-    let thread = Thread { heard: HashMap::from([(id, heard)]), ..Thread::default() };
-    let message = message(&of(8, 0, Of::User(id)), &thread);
+    let thread = ThreadContent { inputs: HashMap::from([(id, heard)]), ..ThreadContent::default() };
+    let message = build_message(&of(8, 0, EntryOrigin::User(id)), &thread);
     assert_eq!((message.sequence, message.log_sequence, message.role.as_str()), (7, 3, "user"));
     assert_eq!((message.content.as_str(), message.ok, message.tool_call_id), ("hello", None, None));
 }
 
 #[test]
 fn what_cannot_be_read_leaves_no_gap() {
-    for (what, role) in [(Of::User(TURN), "user"), (Of::End(TURN), "tool"), (Of::Decision, "assistant")] {
-        let message = message(&of(4, 0, what), &Thread::default());
+    for (what, role) in
+        [(EntryOrigin::User(TURN), "user"), (EntryOrigin::End(TURN), "tool"), (EntryOrigin::Decision, "assistant")]
+    {
+        let message = build_message(&of(4, 0, what), &ThreadContent::default());
         assert_eq!((message.sequence, message.role.as_str(), message.content.as_str()), (7, role, ""));
     }
 }
@@ -124,18 +128,20 @@ fn what_the_agent_itself_carries_out_is_a_call_and_its_end_and_a_task_ends_with_
     };
     let steps = [step("done"), step("failed")].map(Event::ChainStepEnded).map(decided);
     let events = steps.into_iter().chain([ended("completed"), ended("failed")]);
-    let thread =
-        Thread { decided: (0..).zip(events).map(|(at, event)| ((4, at), event)).collect(), ..Thread::default() };
-    let told = |position: u32, what: Of| message(&of(4, position, what), &thread);
-    let call = told(0, Of::Step("task.queue".into()));
+    let thread = ThreadContent {
+        events: (0..).zip(events).map(|(at, event)| ((4, at), event)).collect(),
+        ..ThreadContent::default()
+    };
+    let told = |position: u32, what: EntryOrigin| build_message(&of(4, position, what), &thread);
+    let call = told(0, EntryOrigin::Step("task.queue".into()));
     assert_eq!((call.role.as_str(), call.tool_calls[0].tool.as_str()), ("assistant", "task.queue"));
     assert_eq!(call.tool_calls[0].arguments.as_ref().unwrap().value(), json!({ "text": "Pay." }));
-    let end = told(0, Of::StepEnd("task.queue".into()));
+    let end = told(0, EntryOrigin::StepEnd("task.queue".into()));
     assert_eq!((end.role.as_str(), end.content.as_str(), end.ok), ("tool", r#"{"task_id":"t"}"#, Some(true)));
     assert_eq!(end.tool_call_id.as_ref(), Some(&call.tool_calls[0].id));
-    let failed = told(1, Of::StepEnd("task.queue".into()));
+    let failed = told(1, EntryOrigin::StepEnd("task.queue".into()));
     assert_eq!((failed.content.as_str(), failed.ok), ("failed: no room", Some(false)));
-    let answers = [told(2, Of::Decision), told(3, Of::Decision)].map(|it| (it.role, it.content));
+    let answers = [told(2, EntryOrigin::Decision), told(3, EntryOrigin::Decision)].map(|it| (it.role, it.content));
     assert_eq!(
         answers,
         [("assistant", "All paid."), ("system", "failed: no money")].map(|(a, b)| (a.into(), b.into()))
@@ -146,10 +152,11 @@ fn what_the_agent_itself_carries_out_is_a_call_and_its_end_and_a_task_ends_with_
 fn a_task_that_is_queued_along_with_words_is_a_call_of_that_message() {
     let task = Task { task_id: "t".into(), kind: "queued".into(), text: "Pay.".into(), ..Default::default() };
     let scheduled = || decided(Event::TaskScheduled(TaskScheduled { task: Some(task.clone()) }));
-    let calls = |more: Option<Decided>| {
+    let calls = |more: Option<TimedEvent>| {
         let events = [scheduled(), say("I will.")].into_iter().chain(more);
         let decided = (0..).zip(events).map(|(at, event)| ((4, at), event)).collect();
-        message(&of(4, 1, Of::Decision), &Thread { decided, ..Thread::default() }).tool_calls
+        build_message(&of(4, 1, EntryOrigin::Decision), &ThreadContent { events: decided, ..ThreadContent::default() })
+            .tool_calls
     };
     assert_eq!(calls(None)[0].tool, "task.queue");
     let by_step = ChainStepEnded { result: r#"{"task_id":"t"}"#.into(), ..Default::default() };

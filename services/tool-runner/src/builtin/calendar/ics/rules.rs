@@ -6,17 +6,17 @@ use std::str::FromStr;
 use calcard::common::{IanaParse as _, IanaString as _};
 use calcard::icalendar::{ICalendarDay, ICalendarFrequency, ICalendarMonth, ICalendarRecurrenceRule, ICalendarWeekday};
 
-use super::values::{Stamp, stamp};
+use super::values::{WrittenTime, parse_written_time};
 
 /// Numbers in one part of a rule.
 const MAX_NUMBERS: usize = 400;
 
 /// A rule, and what was said in it that is not done.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct ParsedRule {
     /// Without its last time.
     pub rule: ICalendarRecurrenceRule,
-    pub until: Option<Stamp>,
+    pub until: Option<WrittenTime>,
     /// Complete sentences about parts that are passed over.
     pub notes: Vec<String>,
 }
@@ -25,7 +25,7 @@ pub struct Reading {
 ///
 /// # Errors
 /// Names the part that cannot be followed: a rule followed in half would give wrong times.
-pub fn read(text: &str) -> Result<Reading, String> {
+pub fn read(text: &str) -> Result<ParsedRule, String> {
     // Some programs escape what separates the parts, as if the rule were a text.
     let text = text.trim().to_ascii_uppercase().replace('\\', "");
     let mut parts: Vec<(&str, &str)> = Vec::new();
@@ -42,35 +42,37 @@ pub fn read(text: &str) -> Result<Reading, String> {
     let frequency = parts.iter().find(|(name, _)| *name == "FREQ").ok_or("FREQ is missing")?.1;
     let freq = ICalendarFrequency::parse(frequency.as_bytes()).ok_or_else(|| format!("FREQ={frequency} is unknown"))?;
     let rule = ICalendarRecurrenceRule { freq, ..ICalendarRecurrenceRule::default() };
-    let mut reading = Reading { rule, until: None, notes: Vec::new() };
+    let mut reading = ParsedRule { rule, until: None, notes: Vec::new() };
     for (name, value) in parts {
-        reading.take(name, value)?;
+        reading.apply_part(name, value)?;
     }
-    reading.check()?;
+    reading.check_combinations()?;
     Ok(reading)
 }
 
-impl Reading {
-    fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
+impl ParsedRule {
+    fn apply_part(&mut self, name: &str, value: &str) -> Result<(), String> {
         let rule = &mut self.rule;
         match name {
             "FREQ" => {}
-            "INTERVAL" => rule.interval = interval(value, &mut self.notes)?,
-            "COUNT" => rule.count = count(value, &mut self.notes)?,
-            "UNTIL" => self.until = Some(stamp(value).ok_or_else(|| format!("UNTIL={value} is no date or time"))?),
-            "BYSECOND" => rule.bysecond = numbers(name, value, 0, 59)?,
-            "BYMINUTE" => rule.byminute = numbers(name, value, 0, 59)?,
-            "BYHOUR" => rule.byhour = numbers(name, value, 0, 23)?,
-            "BYMONTHDAY" => rule.bymonthday = not_zero(name, numbers(name, value, -31, 31)?)?,
-            "BYYEARDAY" => rule.byyearday = not_zero(name, numbers(name, value, -366, 366)?)?,
-            "BYWEEKNO" => rule.byweekno = not_zero(name, numbers(name, value, -53, 53)?)?,
-            "BYSETPOS" => rule.bysetpos = not_zero(name, numbers(name, value, -366, 366)?)?,
+            "INTERVAL" => rule.interval = parse_interval(value, &mut self.notes)?,
+            "COUNT" => rule.count = parse_count(value, &mut self.notes)?,
+            "UNTIL" => {
+                self.until = Some(parse_written_time(value).ok_or_else(|| format!("UNTIL={value} is no date or time"))?)
+            }
+            "BYSECOND" => rule.bysecond = parse_numbers(name, value, 0, 59)?,
+            "BYMINUTE" => rule.byminute = parse_numbers(name, value, 0, 59)?,
+            "BYHOUR" => rule.byhour = parse_numbers(name, value, 0, 23)?,
+            "BYMONTHDAY" => rule.bymonthday = reject_zero(name, parse_numbers(name, value, -31, 31)?)?,
+            "BYYEARDAY" => rule.byyearday = reject_zero(name, parse_numbers(name, value, -366, 366)?)?,
+            "BYWEEKNO" => rule.byweekno = reject_zero(name, parse_numbers(name, value, -53, 53)?)?,
+            "BYSETPOS" => rule.bysetpos = reject_zero(name, parse_numbers(name, value, -366, 366)?)?,
             "BYMONTH" => {
-                let months = numbers::<u8>(name, value, 1, 12)?.into_iter();
+                let months = parse_numbers::<u8>(name, value, 1, 12)?.into_iter();
                 rule.bymonth = months.map(|month| ICalendarMonth::new(month, false)).collect();
             }
-            "BYDAY" => rule.byday = value.split(',').take(MAX_NUMBERS).map(day).collect::<Result<_, _>>()?,
-            "WKST" => rule.wkst = Some(weekday(value)?),
+            "BYDAY" => rule.byday = value.split(',').take(MAX_NUMBERS).map(parse_byday).collect::<Result<_, _>>()?,
+            "WKST" => rule.wkst = Some(parse_weekday(value)?),
             // RFC 7529: what it adds says nothing new in the calendar that everybody has.
             "RSCALE" if value == "GREGORIAN" => {}
             "SKIP" if value == "OMIT" => {}
@@ -79,7 +81,7 @@ impl Reading {
         Ok(())
     }
 
-    fn check(&mut self) -> Result<(), String> {
+    fn check_combinations(&mut self) -> Result<(), String> {
         let rule = &mut self.rule;
         let frequency = rule.freq;
         let long = matches!(frequency, ICalendarFrequency::Yearly | ICalendarFrequency::Monthly);
@@ -87,7 +89,7 @@ impl Reading {
             rule.byday.iter_mut().for_each(|day| day.ordwk = None);
             self.notes.push("numbers in BYDAY go with FREQ=MONTHLY or YEARLY only and are passed over".to_owned());
         }
-        let within = |name: &str| Err(format!("{name} does not go with FREQ={}", word(frequency)));
+        let within = |name: &str| Err(format!("{name} does not go with FREQ={}", frequency_name(frequency)));
         if !rule.bymonthday.is_empty() && frequency == ICalendarFrequency::Weekly {
             return within("BYMONTHDAY");
         }
@@ -102,8 +104,8 @@ impl Reading {
     }
 }
 
-fn count(value: &str, notes: &mut Vec<String>) -> Result<Option<u32>, String> {
-    let count: i64 = number("COUNT", value, i64::MIN, i64::from(u32::MAX))?;
+fn parse_count(value: &str, notes: &mut Vec<String>) -> Result<Option<u32>, String> {
+    let count: i64 = parse_number("COUNT", value, i64::MIN, i64::from(u32::MAX))?;
     if count < 0 {
         notes.push(format!("COUNT={value} is below 0 and is passed over: it recurs without a limit"));
     } else if count == 0 {
@@ -112,19 +114,19 @@ fn count(value: &str, notes: &mut Vec<String>) -> Result<Option<u32>, String> {
     Ok(u32::try_from(count).ok())
 }
 
-fn interval(value: &str, notes: &mut Vec<String>) -> Result<Option<u16>, String> {
-    let interval: u16 = number("INTERVAL", value, 0, u16::MAX)?;
+fn parse_interval(value: &str, notes: &mut Vec<String>) -> Result<Option<u16>, String> {
+    let interval: u16 = parse_number("INTERVAL", value, 0, u16::MAX)?;
     if interval == 0 {
         notes.push("INTERVAL=0 is passed over: it is taken for 1".to_owned());
     }
     Ok(Some(interval).filter(|interval| *interval > 0))
 }
 
-fn word(frequency: ICalendarFrequency) -> &'static str {
+fn frequency_name(frequency: ICalendarFrequency) -> &'static str {
     frequency.as_str()
 }
 
-fn number<T: FromStr + PartialOrd + Display>(name: &str, text: &str, least: T, most: T) -> Result<T, String> {
+fn parse_number<T: FromStr + PartialOrd + Display>(name: &str, text: &str, least: T, most: T) -> Result<T, String> {
     let text = text.trim();
     match text.strip_prefix('+').unwrap_or(text).parse::<T>() {
         Ok(number) if (&least..=&most).contains(&&number) => Ok(number),
@@ -132,7 +134,7 @@ fn number<T: FromStr + PartialOrd + Display>(name: &str, text: &str, least: T, m
     }
 }
 
-fn numbers<T: FromStr + PartialOrd + Display + Copy>(
+fn parse_numbers<T: FromStr + PartialOrd + Display + Copy>(
     name: &str,
     text: &str,
     least: T,
@@ -141,27 +143,27 @@ fn numbers<T: FromStr + PartialOrd + Display + Copy>(
     if text.split(',').count() > MAX_NUMBERS {
         return Err(format!("{name} has too many numbers"));
     }
-    text.split(',').map(|one| number(name, one, least, most)).collect()
+    text.split(',').map(|one| parse_number(name, one, least, most)).collect()
 }
 
-fn not_zero<T: PartialEq + Default>(name: &str, numbers: Vec<T>) -> Result<Vec<T>, String> {
+fn reject_zero<T: PartialEq + Default>(name: &str, numbers: Vec<T>) -> Result<Vec<T>, String> {
     if numbers.contains(&T::default()) { Err(format!("{name}=0 is not understood")) } else { Ok(numbers) }
 }
 
-fn weekday(text: &str) -> Result<ICalendarWeekday, String> {
+fn parse_weekday(text: &str) -> Result<ICalendarWeekday, String> {
     ICalendarWeekday::parse(text.as_bytes()).ok_or_else(|| format!("{text:?} is no day of the week"))
 }
 
 /// "MO", "1MO", "-1FR".
-fn day(text: &str) -> Result<ICalendarDay, String> {
+fn parse_byday(text: &str) -> Result<ICalendarDay, String> {
     let text = text.trim();
     let name = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
     let count = text.strip_suffix(name).unwrap_or_default();
-    let ordwk = if count.is_empty() { None } else { Some(number::<i16>("BYDAY", count, -53, 53)?) };
+    let ordwk = if count.is_empty() { None } else { Some(parse_number::<i16>("BYDAY", count, -53, 53)?) };
     if ordwk == Some(0) {
         return Err(format!("BYDAY={text} is not understood"));
     }
-    Ok(ICalendarDay { ordwk, weekday: weekday(name)? })
+    Ok(ICalendarDay { ordwk, weekday: parse_weekday(name)? })
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ const MAX_DIGITS: usize = 12;
 
 /// The clock that a time refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
+pub enum WrittenClock {
     /// Wall-clock time in the zone of the property, or of the calendar.
     Wall,
     /// Seconds east of Greenwich; 0 for a time that ends with Z.
     East(i32),
 }
 
-impl Clock {
+impl WrittenClock {
     /// Returns the offset from UTC; none for wall-clock time, which does not say.
     pub fn offset(self) -> Option<Offset> {
         match self {
@@ -28,16 +28,16 @@ impl Clock {
 
 /// A date or a time as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct WrittenTime {
     /// Midnight of a date.
     pub civil: DateTime,
     pub is_date: bool,
-    pub clock: Clock,
+    pub clock: WrittenClock,
 }
 
 /// A length of time as it is written: days of the calendar, then seconds. Both are negative where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Duration {
+pub struct IcsDuration {
     pub days: i64,
     pub seconds: i64,
 }
@@ -45,58 +45,62 @@ pub struct Duration {
 /// The end of an additional occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeriodEnd {
-    At(Stamp),
-    After(Duration),
+    At(WrittenTime),
+    After(IcsDuration),
 }
 
 /// "20260301", "20260301T090000", "20260301T090000Z", "20260301T0900+0100"; with or without dashes and colons. None for
 /// anything else, and for a day that the calendar does not have.
-pub fn stamp(text: &str) -> Option<Stamp> {
+pub fn parse_written_time(text: &str) -> Option<WrittenTime> {
     let text = text.trim();
     let (date, time) = match text.split_once(['T', 't']) {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    let date = self::date(&without(date, '-'))?;
+    let date = parse_date(&remove_char(date, '-'))?;
     let Some(time) = time else {
-        return Some(Stamp { civil: date.to_datetime(Time::midnight()), is_date: true, clock: Clock::Wall });
+        return Some(WrittenTime {
+            civil: date.to_datetime(Time::midnight()),
+            is_date: true,
+            clock: WrittenClock::Wall,
+        });
     };
     let place = time.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(time.len());
     let (time, clock) = time.split_at(place);
     let clock = match clock.trim() {
-        "" => Clock::Wall,
-        "Z" | "z" => Clock::East(0),
-        offset => Clock::East(self::offset(offset)?),
+        "" => WrittenClock::Wall,
+        "Z" | "z" => WrittenClock::East(0),
+        offset => WrittenClock::East(parse_offset(offset)?),
     };
-    let (time, tomorrow) = self::time(&without(time, ':'))?;
+    let (time, tomorrow) = parse_time_of_day(&remove_char(time, ':'))?;
     let date = if tomorrow { date.checked_add(1.day()).ok()? } else { date };
-    Some(Stamp { civil: date.to_datetime(time), is_date: false, clock })
+    Some(WrittenTime { civil: date.to_datetime(time), is_date: false, clock })
 }
 
-fn without(text: &str, sign: char) -> String {
+fn remove_char(text: &str, sign: char) -> String {
     text.chars().filter(|c| *c != sign).collect()
 }
 
-fn digits(text: &str) -> Option<i32> {
+fn parse_digits(text: &str) -> Option<i32> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) { None } else { text.parse().ok() }
 }
 
-fn date(text: &str) -> Option<Date> {
+fn parse_date(text: &str) -> Option<Date> {
     if text.len() != 8 {
         return None;
     }
-    let part = |from, to| i16::try_from(digits(text.get(from..to)?)?).ok();
+    let part = |from, to| i16::try_from(parse_digits(text.get(from..to)?)?).ok();
     let small = |from, to| i8::try_from(part(from, to)?).ok();
     Date::new(part(0, 4)?, small(4, 6)?, small(6, 8)?).ok()
 }
 
 /// The time, and whether it is that of the next day: the end of a day may be written as 24 o'clock. A leap second is the
 /// last one of its minute here.
-fn time(text: &str) -> Option<(Time, bool)> {
+fn parse_time_of_day(text: &str) -> Option<(Time, bool)> {
     if text.len() != 6 && text.len() != 4 {
         return None;
     }
-    let part = |from, to| i8::try_from(digits(text.get(from..to)?)?).ok();
+    let part = |from, to| i8::try_from(parse_digits(text.get(from..to)?)?).ok();
     let (hour, minute) = (part(0, 2)?, part(2, 4)?);
     let second = if text.len() == 6 { part(4, 6)? } else { 0 };
     if (hour, minute, second) == (24, 0, 0) {
@@ -106,13 +110,13 @@ fn time(text: &str) -> Option<(Time, bool)> {
 }
 
 /// "+0100", "-03:30", "+010000": seconds east of Greenwich.
-pub fn offset(text: &str) -> Option<i32> {
-    let text = without(text.trim(), ':');
+pub fn parse_offset(text: &str) -> Option<i32> {
+    let text = remove_char(text.trim(), ':');
     let (minus, digits) = match text.strip_prefix(['-', '\u{2212}']) {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(&text)),
     };
-    let part = |from, to| self::digits(digits.get(from..to)?);
+    let part = |from, to| parse_digits(digits.get(from..to)?);
     let seconds = match digits.len() {
         1 => part(0, 1)? * 3600,
         2 => part(0, 2)? * 3600,
@@ -124,13 +128,13 @@ pub fn offset(text: &str) -> Option<i32> {
 }
 
 /// "PT45M", "-P1D", "P2W", "P1DT12H". None for anything else.
-pub fn duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<IcsDuration> {
     let text = text.trim().to_ascii_uppercase();
     let (minus, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(&text)),
     };
-    let mut length = Duration { days: 0, seconds: 0 };
+    let mut length = IcsDuration { days: 0, seconds: 0 };
     let (mut number, mut timed, mut parts) = (String::new(), false, 0);
     for c in text.strip_prefix('P')?.chars() {
         if c.is_ascii_digit() && number.len() < MAX_DIGITS {
@@ -150,22 +154,22 @@ pub fn duration(text: &str) -> Option<Duration> {
             ('S', true) => (0, count),
             _ => return None,
         };
-        length = Duration { days: length.days + days, seconds: length.seconds + seconds };
+        length = IcsDuration { days: length.days + days, seconds: length.seconds + seconds };
         number.clear();
         parts += 1;
     }
     let sign = if minus { -1 } else { 1 };
-    (parts > 0 && number.is_empty()).then_some(Duration { days: sign * length.days, seconds: sign * length.seconds })
+    (parts > 0 && number.is_empty()).then_some(IcsDuration { days: sign * length.days, seconds: sign * length.seconds })
 }
 
 /// "20260301T090000Z/PT1H", "20260301T090000Z/20260301T100000Z".
-pub fn period(text: &str) -> Option<(Stamp, PeriodEnd)> {
+pub fn parse_period(text: &str) -> Option<(WrittenTime, PeriodEnd)> {
     let (start, end) = text.split_once('/')?;
-    let end = match duration(end) {
+    let end = match parse_duration(end) {
         Some(length) => PeriodEnd::After(length),
-        None => PeriodEnd::At(stamp(end)?),
+        None => PeriodEnd::At(parse_written_time(end)?),
     };
-    Some((stamp(start)?, end))
+    Some((parse_written_time(start)?, end))
 }
 
 #[cfg(test)]
@@ -174,32 +178,32 @@ mod tests {
 
     #[test]
     fn dates_and_times() {
-        let shown = |text| stamp(text).map(|stamp| (stamp.civil.to_string(), stamp.is_date, stamp.clock));
+        let shown = |text| parse_written_time(text).map(|stamp| (stamp.civil.to_string(), stamp.is_date, stamp.clock));
         for (text, civil, is_date, clock) in [
-            ("20260301", "2026-03-01T00:00:00", true, Clock::Wall),
-            ("20260301T0930", "2026-03-01T09:30:00", false, Clock::Wall),
-            ("2026-03-01T09:30:15Z", "2026-03-01T09:30:15", false, Clock::East(0)),
-            ("20260301t093015-0330", "2026-03-01T09:30:15", false, Clock::East(-12_600)),
-            ("20260228T240000", "2026-03-01T00:00:00", false, Clock::Wall),
-            ("20260301T235960Z", "2026-03-01T23:59:59", false, Clock::East(0)),
+            ("20260301", "2026-03-01T00:00:00", true, WrittenClock::Wall),
+            ("20260301T0930", "2026-03-01T09:30:00", false, WrittenClock::Wall),
+            ("2026-03-01T09:30:15Z", "2026-03-01T09:30:15", false, WrittenClock::East(0)),
+            ("20260301t093015-0330", "2026-03-01T09:30:15", false, WrittenClock::East(-12_600)),
+            ("20260228T240000", "2026-03-01T00:00:00", false, WrittenClock::Wall),
+            ("20260301T235960Z", "2026-03-01T23:59:59", false, WrittenClock::East(0)),
         ] {
             assert_eq!(shown(text), Some((civil.to_owned(), is_date, clock)), "{text}");
         }
         for text in ["", "20260230", "2026031", "20260301T250000", "20260301T", "20260301T09+", "2026030é", "now"] {
-            assert_eq!(stamp(text), None, "{text:?}");
+            assert_eq!(parse_written_time(text), None, "{text:?}");
         }
     }
 
     #[test]
     fn durations_and_periods() {
         for (text, days, seconds) in [("PT45M", 0, 2700), ("-P1DT1H", -1, -3600), ("+P2W", 14, 0), ("PT0S", 0, 0)] {
-            assert_eq!(duration(text), Some(Duration { days, seconds }), "{text}");
+            assert_eq!(parse_duration(text), Some(IcsDuration { days, seconds }), "{text}");
         }
         for text in ["", "P", "PT", "P1", "P1H", "PT1D", "1D", "P99999999999999W", "PTT1H"] {
-            assert_eq!(duration(text), None, "{text:?}");
+            assert_eq!(parse_duration(text), None, "{text:?}");
         }
-        assert!(matches!(period("20260301T090000Z/PT1H"), Some((_, PeriodEnd::After(_)))));
-        assert!(matches!(period("20260301T090000/20260301T100000"), Some((_, PeriodEnd::At(_)))));
-        assert_eq!(period("20260301T090000"), None);
+        assert!(matches!(parse_period("20260301T090000Z/PT1H"), Some((_, PeriodEnd::After(_)))));
+        assert!(matches!(parse_period("20260301T090000/20260301T100000"), Some((_, PeriodEnd::At(_)))));
+        assert_eq!(parse_period("20260301T090000"), None);
     }
 }

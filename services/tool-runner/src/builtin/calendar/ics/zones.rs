@@ -7,20 +7,20 @@ use std::str::FromStr as _;
 use calcard::common::timezone::Tz;
 use jiff::tz::{Offset, TimeZone};
 
-use super::lines::Lines;
+use super::components::ComponentList;
 use super::{observances, values};
 
 /// Longest name that is looked up, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
 /// The zones of a file, each looked up once.
-pub struct Zones<'a> {
-    lines: &'a Lines,
+pub struct ZoneCache<'a> {
+    lines: &'a ComponentList,
     known: HashMap<String, Option<TimeZone>>,
 }
 
-impl<'a> Zones<'a> {
-    pub fn new(lines: &'a Lines) -> Self {
+impl<'a> ZoneCache<'a> {
+    pub fn new(lines: &'a ComponentList) -> Self {
         Self { lines, known: HashMap::new() }
     }
 
@@ -29,30 +29,30 @@ impl<'a> Zones<'a> {
         if let Some(zone) = self.known.get(name) {
             return zone.clone();
         }
-        let zone = resolve(name, self.lines);
+        let zone = resolve_zone(name, self.lines);
         self.known.insert(name.to_owned(), zone.clone());
         zone
     }
 }
 
-fn resolve(name: &str, lines: &Lines) -> Option<TimeZone> {
+fn resolve_zone(name: &str, lines: &ComponentList) -> Option<TimeZone> {
     let trimmed = name.trim().trim_matches('/');
     if trimmed.len() > MAX_NAME_BYTES {
         return None;
     }
     let is_named =
-        |own: &&_| observances::name_of(own).is_some_and(|own| own == name || own.trim_matches('/') == trimmed);
+        |own: &&_| observances::zone_name_of(own).is_some_and(|own| own == name || own.trim_matches('/') == trimmed);
     let own =
         lines.components.iter().enumerate().filter(|(_, one)| one.kind == "VTIMEZONE").find(|(_, one)| is_named(one));
     // Names before rules: the rules in files are often cut down to those of one year.
     by_name(trimmed)
         .or_else(|| by_end_of_path(trimmed))
-        .or_else(|| windows(trimmed))
+        .or_else(|| by_windows_name(trimmed))
         .or_else(|| by_name(&own?.1.text("X-LIC-LOCATION").or_else(|| own?.1.text("TZID-ALIAS-OF"))?))
-        .or_else(|| observances::zone(lines, own?.0))
+        .or_else(|| observances::build_zone(lines, own?.0))
         .or_else(|| by_city(trimmed))
         .or_else(|| by_distance(trimmed))
-        .or_else(|| iana(Tz::from_str(name).ok()?))
+        .or_else(|| to_iana_zone(Tz::from_str(name).ok()?))
 }
 
 fn by_name(name: &str) -> Option<TimeZone> {
@@ -66,11 +66,11 @@ fn by_end_of_path(name: &str) -> Option<TimeZone> {
 }
 
 /// "W. Europe Standard Time"; not a distance in brackets, for which the file may have rules.
-fn windows(name: &str) -> Option<TimeZone> {
-    if name.starts_with('(') { None } else { iana(Tz::from_str(name).ok()?) }
+fn by_windows_name(name: &str) -> Option<TimeZone> {
+    if name.starts_with('(') { None } else { to_iana_zone(Tz::from_str(name).ok()?) }
 }
 
-fn iana(zone: Tz) -> Option<TimeZone> {
+fn to_iana_zone(zone: Tz) -> Option<TimeZone> {
     by_name(&zone.name()?)
 }
 
@@ -98,7 +98,7 @@ fn by_distance(name: &str) -> Option<TimeZone> {
     if !text.starts_with(['+', '-', '\u{2212}']) {
         return None;
     }
-    let seconds = values::offset(text)?;
+    let seconds = values::parse_offset(text)?;
     Offset::from_seconds(seconds).ok().map(|offset| if seconds == 0 { TimeZone::UTC } else { TimeZone::fixed(offset) })
 }
 
@@ -122,7 +122,7 @@ mod tests {
         BEGIN:VTIMEZONE\r\nTZID:Alias\r\nX-LIC-LOCATION:Europe/Rome\r\nEND:VTIMEZONE\r\nEND:VCALENDAR\r\n";
 
     fn offsets(name: &str) -> Option<(i32, i32)> {
-        let zone = resolve(name, &Lines::parse(OWN_RULES))?;
+        let zone = resolve_zone(name, &ComponentList::parse(OWN_RULES))?;
         let at = |month| date(2026, month, 15).at(12, 0, 0, 0).to_zoned(zone.clone()).unwrap().offset().seconds();
         Some((at(1), at(7)))
     }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn rules_change_the_clock_on_the_right_day() {
         for name in ["Customized Time Zone", "Listed"] {
-            let zone = resolve(name, &Lines::parse(OWN_RULES)).unwrap();
+            let zone = resolve_zone(name, &ComponentList::parse(OWN_RULES)).unwrap();
             let at = |hour| date(2026, 3, 29).at(hour, 59, 0, 0).to_zoned(zone.clone()).unwrap().offset().seconds();
             assert_eq!((at(1), at(3)), (3600, 7200), "{name}");
             let autumn = date(2026, 10, 25).at(3, 0, 0, 0).to_zoned(zone.clone()).unwrap().offset().seconds();

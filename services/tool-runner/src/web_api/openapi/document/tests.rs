@@ -45,12 +45,16 @@ fn shop() -> Value {
     })
 }
 
-fn found(document: &Value, base_url: Option<&str>, is_wanted: &dyn Fn(&str) -> bool) -> Result<Found, String> {
+fn found(
+    document: &Value,
+    base_url: Option<&str>,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<DocumentContents, String> {
     let given_headers = BTreeSet::from(["x-api-key".to_owned()]);
-    operations(document, &Wanted { base_url, is_wanted, given_headers: &given_headers })
+    read_operations(document, &OperationSelection { base_url, is_wanted, given_headers: &given_headers })
 }
 
-fn prepared(operation: &Documented, arguments: Value) -> (String, Option<Value>) {
+fn prepared(operation: &DocumentedOperation, arguments: Value) -> (String, Option<Value>) {
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let prepared = operation.operation.prepare(arguments).unwrap();
     (prepared.url.to_string(), prepared.body)
