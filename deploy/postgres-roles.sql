@@ -2,7 +2,7 @@
 --   kairo_projector     owns the database and all in it
 --   kairo_gateway       may read, and ask for read models to be built, swapped in and removed
 --   kairo_tool_runner   may read what memory.search needs
--- What the latter two may do is granted by projector (services/read-model/src/readers.rs), when it starts and with all that
+-- What the latter two may do is granted by projector (crates/read-model/src/readers.rs), when it starts and with all that
 -- it makes. They have no passwords yet: see postgres-passwords.sql.
 -- What another role made here before, as where all services were one role, becomes projector's.
 

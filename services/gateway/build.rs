@@ -1,4 +1,4 @@
-//! Says where the console is that the gateway embeds: as `services/console` was built, or a page that says how to.
+//! Says where the console is that the gateway embeds: as `clients/console` was built, or a page that says how to.
 
 use std::{env, path::PathBuf, process::exit};
 
@@ -8,7 +8,7 @@ const WITHOUT: &str = "KAIRO_WITHOUT_CONSOLE";
 fn main() {
     println!("cargo::rerun-if-env-changed={WITHOUT}");
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let console = here.join("../console");
+    let console = here.join("../../clients/console");
     let built = console.join("dist");
     if built.join("index.html").is_file() {
         println!("cargo::rerun-if-changed={}", built.display());

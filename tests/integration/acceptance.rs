@@ -39,7 +39,9 @@ fn tests_in(text: &str) -> Vec<String> {
 /// The names of all tests of the project.
 fn all_tests() -> BTreeSet<String> {
     let mut tests = BTreeSet::new();
-    ["services", "tests", "proto"].into_iter().for_each(|folder| collect(&root().join(folder), &mut tests));
+    ["services", "crates", "clients/cli", "tests", "proto"]
+        .into_iter()
+        .for_each(|folder| collect(&root().join(folder), &mut tests));
     tests
 }
 

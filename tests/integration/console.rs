@@ -204,7 +204,7 @@ fn the_console_is_small() {
 }
 
 /// The sources of the console.
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/console");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../clients/console");
 
 #[tokio::test]
 async fn the_client_has_the_types_of_the_documents() {

@@ -66,7 +66,7 @@ fn documents() -> Vec<Document> {
 
 /// Those that say what Kairo is like now; what model-sim is like, it says itself.
 fn of_kairo() -> impl Iterator<Item = Document> {
-    documents().into_iter().filter(|document| !document.is(PAST) && !document.path.starts_with("services"))
+    documents().into_iter().filter(|document| !document.is(PAST) && !document.path.starts_with("crates"))
 }
 
 impl Document {

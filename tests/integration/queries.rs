@@ -26,7 +26,7 @@ async fn postgres() -> (PgConnection, Postgres, TempDir) {
     let postgres = Postgres::start(options).await.unwrap();
     let url: PgConnectOptions = postgres.url("postgres").parse().unwrap();
     let mut connection = url.connect().await.unwrap();
-    let read_model = Path::new(ROOT).join("services/read-model");
+    let read_model = Path::new(ROOT).join("crates/read-model");
     let mut scripts: Vec<_> =
         fs::read_dir(read_model.join("migrations")).unwrap().map(|file| file.unwrap().path()).collect();
     scripts.sort();

@@ -1,7 +1,7 @@
 //! Endpoints that misbehave as real ones do: for each preset of the model simulator, what is right.
 //!
 //! One Kairo plays them all, an agent for each; what is wrong is told of all of them at once. The presets, and what is right for
-//! each, are data: `services/model-sim/scenarios/presets.yaml`.
+//! each, are data: `crates/model-sim/scenarios/presets.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

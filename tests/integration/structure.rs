@@ -16,19 +16,19 @@ use std::{
 const PURE: &[&str] = &[
     "proto/src/json.rs",
     "proto/src/body.rs",
-    "services/events/src",
-    "services/mind/src",
-    "services/backup/src/stream_archive.rs",
-    "services/backup/src/forget_orders.rs",
-    "services/backup/src/message_line.rs",
-    "services/backup/src/manifest.rs",
-    "services/backup/src/restore_plan.rs",
-    "services/backup/src/log_trim/survey.rs",
-    "services/core/src/bus/congestion/shares.rs",
-    "services/core/src/bus/data_keys/entries.rs",
-    "services/core/src/forget_order.rs",
-    "services/core/src/ownership/roster.rs",
-    "services/core/src/sharing.rs",
+    "crates/events/src",
+    "crates/mind/src",
+    "crates/backup/src/stream_archive.rs",
+    "crates/backup/src/forget_orders.rs",
+    "crates/backup/src/message_line.rs",
+    "crates/backup/src/manifest.rs",
+    "crates/backup/src/restore_plan.rs",
+    "crates/backup/src/log_trim/survey.rs",
+    "crates/core/src/bus/congestion/shares.rs",
+    "crates/core/src/bus/data_keys/entries.rs",
+    "crates/core/src/forget_order.rs",
+    "crates/core/src/ownership/roster.rs",
+    "crates/core/src/sharing.rs",
     "services/gateway/src/visibility.rs",
     "services/gateway/src/grpc/status.rs",
     "services/gateway/src/grpc/transcode.rs",
@@ -48,7 +48,7 @@ const PURE: &[&str] = &[
     "services/agent-runtime/src/effects/plan.rs",
     "services/agent-runtime/src/models/parts.rs",
     "services/agent-runtime/src/models/capabilities.rs",
-    "services/completion/src",
+    "crates/completion/src",
     "services/tool-runner/src/plan.rs",
     "services/tool-runner/src/arrivals/event.rs",
     "services/tool-runner/src/catalogue.rs",
@@ -89,28 +89,28 @@ const PURE: &[&str] = &[
     "services/projector/src/projections",
     "services/projector/src/rebalance.rs",
     "services/projector/src/transition.rs",
-    "services/cli/src/event_lines.rs",
-    "services/cli/src/example/conversation.rs",
-    "services/cli/src/example/expectation.rs",
-    "services/cli/src/example/scene_chains.rs",
-    "services/cli/src/durations.rs",
-    "services/cli/src/order.rs",
-    "services/cli/src/steps.rs",
-    "services/cli/src/watch/action.rs",
-    "services/cli/src/watch/in_flight.rs",
-    "services/cli/src/watch/happening.rs",
-    "services/cli/src/watch/output.rs",
-    "services/cli/src/watch/picture.rs",
-    "services/cli/src/watch/process.rs",
-    "services/cli/src/watch/report.rs",
-    "services/model-sim/src/matching.rs",
-    "services/read-model/src/queries/interaction/step_builder.rs",
-    "services/read-model/src/queries/interaction/steps.rs",
-    "services/read-model/src/queries/thread_messages/content.rs",
-    "services/read-model/src/search/document.rs",
-    "services/read-model/src/search/filter.rs",
-    "services/read-model/src/search/highlight.rs",
-    "services/read-model/src/search/words.rs",
+    "clients/cli/src/event_lines.rs",
+    "clients/cli/src/example/conversation.rs",
+    "clients/cli/src/example/expectation.rs",
+    "clients/cli/src/example/scene_chains.rs",
+    "clients/cli/src/durations.rs",
+    "clients/cli/src/order.rs",
+    "clients/cli/src/steps.rs",
+    "clients/cli/src/watch/action.rs",
+    "clients/cli/src/watch/in_flight.rs",
+    "clients/cli/src/watch/happening.rs",
+    "clients/cli/src/watch/output.rs",
+    "clients/cli/src/watch/picture.rs",
+    "clients/cli/src/watch/process.rs",
+    "clients/cli/src/watch/report.rs",
+    "crates/model-sim/src/matching.rs",
+    "crates/read-model/src/queries/interaction/step_builder.rs",
+    "crates/read-model/src/queries/interaction/steps.rs",
+    "crates/read-model/src/queries/thread_messages/content.rs",
+    "crates/read-model/src/search/document.rs",
+    "crates/read-model/src/search/filter.rs",
+    "crates/read-model/src/search/highlight.rs",
+    "crates/read-model/src/search/words.rs",
     "services/projector/src/search/document_groups.rs",
 ];
 
@@ -162,12 +162,12 @@ const IMPURE_CRATES: &[&str] = &[
 
 /// Sources that also run in the simulation: they reach the world only through the port of the bus.
 const SIMULATED: &[&str] = &[
-    "services/events/src",
-    "services/mind/src",
-    "services/core/src/bus",
-    "services/core/src/ownership",
-    "services/core/src/keyed_locks.rs",
-    "services/core/src/watch.rs",
+    "crates/events/src",
+    "crates/mind/src",
+    "crates/core/src/bus",
+    "crates/core/src/ownership",
+    "crates/core/src/keyed_locks.rs",
+    "crates/core/src/watch.rs",
     "services/agent-runtime/src",
     "services/router/src",
     "services/tool-runner/src",
@@ -177,11 +177,11 @@ const SIMULATED: &[&str] = &[
 /// The exceptions within [`SIMULATED`]: the port's real side, the one place that spawns, administration, and the code
 /// that deals with files, programs and other servers.
 const NOT_SIMULATED: &[&str] = &[
-    "services/core/src/bus/jetstream",
-    "services/core/src/bus/mod.rs",
-    "services/core/src/bus/objects.rs",
-    "services/core/src/bus/objects/retention.rs",
-    "services/core/src/bus/provision",
+    "crates/core/src/bus/jetstream",
+    "crates/core/src/bus/mod.rs",
+    "crates/core/src/bus/objects.rs",
+    "crates/core/src/bus/objects/retention.rs",
+    "crates/core/src/bus/provision",
     "services/agent-runtime/src/models",
     "services/tool-runner/src/arrivals",
     "services/tool-runner/src/builtin/http_get.rs",
@@ -209,11 +209,18 @@ const UNREPEATABLE: &[&str] = &[
     "now_v7",
 ];
 
+/// The folders of the crates that are delivered.
+const PRODUCT: [&str; 3] = ["services", "crates", "clients/cli"];
 /// Longest file, in lines, tests and generated code aside.
 const LONGEST: usize = 420;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The files of what is delivered: services, libraries and the command line.
+fn product_files() -> Vec<PathBuf> {
+    PRODUCT.iter().flat_map(|folder| rust_files(&root().join(folder))).collect()
 }
 
 fn rust_files(path: &Path) -> Vec<PathBuf> {
@@ -335,7 +342,7 @@ fn time_zones_are_those_that_are_built_in() {
 /// The state of an agent does not depend on how the conditions of hooks are evaluated.
 #[test]
 fn conditions_are_judged_when_deciding_only() {
-    let mind = root().join("services/mind/src");
+    let mind = root().join("crates/mind/src");
     let judges = |path: &PathBuf| code(path).contains("conditions::");
     let mut found: Vec<PathBuf> = rust_files(&mind).into_iter().filter(|path| !is_test(path) && judges(path)).collect();
     found.retain(|path| !path.starts_with(mind.join("conditions")));
@@ -384,7 +391,7 @@ fn statements_that_write_rows_name_each_column_once() {
 #[test]
 fn files_fit_in_a_readers_head() {
     let mut found = Vec::new();
-    for path in rust_files(&root().join("services")) {
+    for path in product_files() {
         let lines = code(&path).lines().count();
         if lines > LONGEST && !is_test(&path) && !is_generated(&path) {
             found.push(format!("{}: {lines} lines", path.display()));

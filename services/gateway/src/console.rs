@@ -1,4 +1,4 @@
-//! The console, at `/console/`: the files of `services/console`, embedded when the gateway is built. They are the same
+//! The console, at `/console/`: the files of `clients/console`, embedded when the gateway is built. They are the same
 //! for everybody and hold no user data; the page fetches its data from the endpoints with the key of its user.
 //! `/console/sign-in.json` lists the issuers at which to sign in.
 

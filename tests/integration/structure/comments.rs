@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{is_generated, root, rust_files};
+use super::{is_generated, product_files, root, rust_files};
 
 /// Words that a relative clause begins with.
 const RELATIVE: &[&str] = &["What", "Whose", "Whether", "Who", "Whom"];
@@ -23,15 +23,14 @@ fn is_relative(doc: &str) -> bool {
 #[test]
 fn doc_comments_are_no_relative_clauses() {
     let (mut docs, mut relative) = (0, Vec::new());
-    for folder in ["services", "proto", "tests"] {
-        for path in rust_files(&root().join(folder)).into_iter().filter(|path| !is_generated(path)) {
-            let text = fs::read_to_string(&path).unwrap();
-            for (number, line) in text.lines().enumerate() {
-                let Some(doc) = doc(line) else { continue };
-                docs += 1;
-                if is_relative(doc) {
-                    relative.push(format!("{}:{}: {doc}", path.display(), number + 1));
-                }
+    let others = ["proto", "tests"].into_iter().flat_map(|folder| rust_files(&root().join(folder)));
+    for path in product_files().into_iter().chain(others).filter(|path| !is_generated(path)) {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let Some(doc) = doc(line) else { continue };
+            docs += 1;
+            if is_relative(doc) {
+                relative.push(format!("{}:{}: {doc}", path.display(), number + 1));
             }
         }
     }

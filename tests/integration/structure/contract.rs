@@ -5,7 +5,7 @@ use std::{path::Path, sync::LazyLock};
 use kairo_proto::Body;
 use regex::{Captures, Regex};
 
-use super::{is_generated, root, rust_files};
+use super::{is_generated, product_files, root, rust_files};
 
 /// Names that tests use, after `kairo.`, for a type that this version does not know.
 const UNKNOWN: &[&str] =
@@ -35,7 +35,7 @@ static TEXT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Statements that go by a partial index say its condition to the letter.
-const SAY_CONDITIONS: &[&str] = &["services/read-model/src/queries/thoughts.rs", "tests/integration/queries/cases.rs"];
+const SAY_CONDITIONS: &[&str] = &["crates/read-model/src/queries/thoughts.rs", "tests/integration/queries/cases.rs"];
 
 /// The types that a file writes out; its comments may.
 fn written_types(text: &str) -> Vec<&str> {
@@ -49,7 +49,7 @@ fn written_types(text: &str) -> Vec<&str> {
 /// Every file and what it says.
 fn files() -> impl Iterator<Item = (String, String)> {
     let shown = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
-    let files = ["services", "tests"].into_iter().flat_map(|folder| rust_files(&root().join(folder)));
+    let files = product_files().into_iter().chain(rust_files(&root().join("tests")));
     files.filter(|path| !is_generated(path)).map(move |path| (shown(&path), std::fs::read_to_string(&path).unwrap()))
 }
 

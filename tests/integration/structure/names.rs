@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{code, is_generated, is_test, root, rust_files};
+use super::{code, is_generated, is_test, product_files};
 
 /// Participles that do not end in "ed", and adverbs that say nothing of what they name.
 const PARTICIPLES: &[&str] = &[
@@ -186,7 +186,7 @@ struct Names {
 impl Names {
     fn of_products() -> Self {
         let mut names = Self::default();
-        for path in rust_files(&root().join("services")) {
+        for path in product_files() {
             if !is_generated(&path) && !is_test(&path) {
                 names.add_file(&path);
             }

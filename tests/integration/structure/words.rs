@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{is_generated, is_test, root, rust_files};
+use super::{is_generated, is_test, product_files, root};
 
 /// Words of vocabularies that are names of other things as well: nouns of subjects, fields of JSON, roles of models' own
 /// messages, folders of mail, kinds of content from outside.
@@ -75,9 +75,9 @@ fn written(line: &str) -> Vec<&str> {
 #[test]
 fn words_of_vocabularies_are_enums() {
     let mut found = Vec::new();
-    for path in rust_files(&root().join("services")) {
-        let shown = path.strip_prefix(root().join("services")).unwrap().display().to_string();
-        if shown.starts_with("model-sim") || is_generated(&path) || is_test(&path) {
+    for path in product_files() {
+        let shown = path.strip_prefix(root()).unwrap().display().to_string();
+        if shown.starts_with("crates/model-sim") || is_generated(&path) || is_test(&path) {
             continue;
         }
         let text = super::code(&path);

@@ -17,9 +17,9 @@ use crate::{
 
 /// The crates that a replay needs; the last is the runner.
 const CRATES: [&str; 6] =
-    ["proto", "services/events", "services/mind", "services/replay", "tests/mutants/switch", "tests/mutants/runner"];
+    ["proto", "crates/events", "crates/mind", "crates/replay", "tests/mutants/switch", "tests/mutants/runner"];
 /// The crate that asks switches.
-const WRAPPED: &str = "services/mind";
+const WRAPPED: &str = "crates/mind";
 
 /// Writes the files of the folder that have changed, and builds it; returns the path of the runner.
 ///

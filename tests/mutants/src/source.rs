@@ -9,7 +9,7 @@ use std::{
 use crate::Outcome;
 
 /// The crate that is mutated, from the root of the project.
-pub const MIND: &str = "services/mind/src";
+pub const MIND: &str = "crates/mind/src";
 /// Files that inspect decisions and make none.
 const LOOKS: &[&str] = &["replay.rs", "replay/"];
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The file whose texts others name with it.
-const PROMPTS: &str = "services/mind/src/prompts.rs";
+const PROMPTS: &str = "crates/mind/src/prompts.rs";
 
 /// A text, and where it is used.
 struct Text<'s> {

@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_tools_are_found_from_anywhere_in_the_checkout() {
         let checkout = tempfile::tempdir().unwrap();
-        let deep = checkout.path().join("services/cli");
+        let deep = checkout.path().join("clients/cli");
         std::fs::create_dir_all(&deep).unwrap();
         assert!(matches!(Tools::find(&deep), Err(LocalError::NoTools { .. })));
         let dir = checkout.path().join(DIR);

@@ -406,7 +406,7 @@ pub fn render_nkey_user(nkey: &str, identity: NatsIdentity) -> String {
 }
 
 const HEAD: &str = "\
-# Who may do what: generated from services/events/src/permissions.rs by scripts/generate-permissions, not to be edited.
+# Who may do what: generated from crates/events/src/permissions.rs by scripts/generate-permissions, not to be edited.
 # A variable for each identity, and what accounts share. Include it before the accounts; all variables must be used there.
 ";
 
