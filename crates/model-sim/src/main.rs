@@ -39,7 +39,7 @@ struct SimulatorArgs {
     #[arg(long, default_value_t = Misbehaviour::default(), value_name = "SHARE")]
     misbehave: Misbehaviour,
     /// Play the presets of misbehaviour: a user message that holds #NAME chooses one
-    #[arg(long, conflicts_with = "load_scenario")]
+    #[arg(long, conflicts_with = "scenario")]
     presets: bool,
     /// Chooses among the delays of a range, and which answers misbehave
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]

@@ -159,7 +159,7 @@ struct SubmoduleOptions {
     submodules: Vec<NewSubmodule>,
     /// Submodules with all that can be said of them: a JSON list of objects with name, prompt, tier, hears, deadline_ms and
     /// wants_decisions
-    #[arg(long, value_name = "FILE", conflicts_with = "load_submodules")]
+    #[arg(long, value_name = "FILE", conflicts_with = "submodules")]
     submodules_file: Option<PathBuf>,
     /// A submodule of `--submodule` that is not shown what was decided; can be repeated, without it each is shown that
     #[arg(long, value_name = "NAME", conflicts_with = "submodules_file")]

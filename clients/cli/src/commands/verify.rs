@@ -69,7 +69,7 @@ pub(super) struct VerifyArgs {
     #[arg(long = "agent", value_parser = name, value_delimiter = ',', value_name = "NAME,…")]
     agents: Vec<Name>,
     /// All of the log; of a file, that it holds all of it
-    #[arg(long, conflicts_with = "suggest_agents", required_unless_present_any = ["agents", "file"])]
+    #[arg(long, conflicts_with = "agents", required_unless_present_any = ["agents", "file"])]
     all: bool,
     /// A file that --save, `kairo replay --save` or `kairo incident export` wrote, or the folder of a backup or an archive
     #[arg(value_name = "FILE")]
