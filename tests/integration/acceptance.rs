@@ -62,7 +62,7 @@ fn named(cell: &str) -> Vec<&str> {
 
 #[test]
 fn every_test_that_is_named_is_there() {
-    let page = fs::read_to_string(root().join("docs/acceptance.md")).unwrap();
+    let page = fs::read_to_string(root().join("tests/acceptance.md")).unwrap();
     let tests = all_tests();
     let tables = tables(&page);
     assert!(tables.len() > 5, "{}", tables.len());

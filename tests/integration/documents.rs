@@ -19,9 +19,13 @@ use kairo_local::{Service, StackOptions};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
-/// Longest README, and longest invariant.
+/// Longest README, longest ARCHITECTURE, and longest invariant.
 const README_LINES: usize = 120;
+const ARCHITECTURE_LINES: usize = 250;
 const INVARIANT_CHARS: usize = 120;
+
+/// The pages for those who change the code: ARCHITECTURE.md leads to them, and README.md to all others.
+const INTERNALS: &str = "docs/internals";
 
 /// Tells of what was, and of what is no more.
 const PAST: &str = "CHANGELOG.md";
@@ -209,7 +213,9 @@ fn table() -> String {
 
 #[test]
 fn tables_of_subjects_are_those_of_the_code() {
-    for (path, mark, table) in [("ARCHITECTURE.md", "subjects", table()), ("docs/retention.md", "carried", carried())] {
+    for (path, mark, table) in
+        [("docs/internals/log.md", "subjects", table()), ("docs/retention.md", "carried", carried())]
+    {
         let path = root().join(path);
         let text = fs::read_to_string(&path).unwrap();
         let (start, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
@@ -247,21 +253,31 @@ fn every_link_leads_to_something_that_is_there() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     let links = |path: &str| documents.iter().find(|document| document.is(path)).unwrap().links().len();
-    assert!(links("ARCHITECTURE.md") > 60 && links("README.md") > 10 && links("docs/security.md") > 5);
+    assert!(links("ARCHITECTURE.md") > 80 && links("README.md") > 10 && links("docs/security.md") > 5);
+    assert!(links("docs/internals/decisions.md") > 60 && links("docs/internals/replay.md") > 20);
 }
 
 #[test]
 fn the_readme_is_short_and_leads_to_every_page() {
     let documents = documents();
-    let readme = documents.iter().find(|document| document.is("README.md")).unwrap();
-    let lines = readme.text.lines().count();
+    let document = |path: &str| documents.iter().find(|document| document.is(path)).unwrap();
+    let lines = document("README.md").text.lines().count();
     assert!(lines <= README_LINES, "README.md has {lines} lines: move what not everybody needs to docs/");
-    let links = readme.links();
+    let lines = document("ARCHITECTURE.md").text.lines().count();
+    assert!(lines <= ARCHITECTURE_LINES, "ARCHITECTURE.md has {lines} lines: move details to {INTERNALS}/");
+    let [from_readme, from_architecture] = ["README.md", "ARCHITECTURE.md"].map(|path| document(path).links());
     let is_page = |document: &&Document| document.path.starts_with("docs") || document.path.components().count() == 1;
+    let (mut users, mut internals) = (0, 0);
     for page in documents.iter().filter(is_page).filter(|page| !page.is("README.md")) {
         let path = page.path.to_str().unwrap();
-        assert!(links.iter().any(|link| link == path), "README.md does not lead to {path}");
+        let (leader, links, count) = match page.path.starts_with(INTERNALS) {
+            true => ("ARCHITECTURE.md", &from_architecture, &mut internals),
+            false => ("README.md", &from_readme, &mut users),
+        };
+        assert!(links.iter().any(|link| link == path), "{leader} does not lead to {path}");
+        *count += 1;
     }
+    assert!(users > 15 && internals >= 9, "{users}, {internals}");
 }
 
 #[test]

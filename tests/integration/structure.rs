@@ -366,7 +366,7 @@ fn simulated_files_reach_the_world_through_the_port() {
         found.extend((fair > 0).then(|| format!("{}: {fair} select! without biased", path.display())));
         // What a killed or frozen replica must not go on with.
         let statements = code.split("tasks.spawn(").skip(1).filter_map(|spawned| spawned.split(';').next());
-        let bare = statements.filter(|spawned| !spawned.contains(".host(")).count();
+        let bare = statements.filter(|spawned| !spawned.contains(".host_task(")).count();
         found.extend((bare > 0).then(|| format!("{}: {bare} tasks without a host", path.display())));
     }
     assert!(found.is_empty(), "{found:#?}");

@@ -152,7 +152,8 @@ fn open_incident(path: &Path) -> Result<Option<(Manifest, MessageLines<'_>)>, Er
 pub fn verify_incident(path: &Path) -> Result<Option<IncidentFile>, Error> {
     let damaged = |wrong: IncidentError| Error::Damaged(format!("{}, {wrong}", path.display()));
     let Some((manifest, mut lines)) = open_incident(path)? else { return Ok(None) };
-    let (mut verifying, mut objects) = (Verifier::new(&manifest), BTreeMap::new());
+    let mut verifying = Verifier::new(&manifest);
+    let mut objects = BTreeMap::new();
     loop {
         let line = match verifying.is_behind_messages() {
             true => lines.next_object()?,
@@ -271,7 +272,8 @@ impl<'p> MessageLines<'p> {
     }
 
     fn line_error(&self, why: &str) -> Error {
-        let (path, number) = (self.path.display(), self.number);
+        let path = self.path.display();
+        let number = self.number;
         Error::Advice(format!("{path}, line {number}: expected a message as --save writes them, {why}"))
     }
 }
@@ -290,7 +292,8 @@ async fn read_agents(
     let mut saved = save.map(MessageFile::create).transpose()?;
     let mut logs: Vec<AgentLogPages<'_>> =
         agents.iter().map(|agent| AgentLogPages::new(client, agent, sealed, after)).collect();
-    let (mut last, mut is_enough) = (after, false);
+    let mut last = after;
+    let mut is_enough = false;
     while let Some(message) = pop_first(&mut logs).await? {
         // What several decisions rest on stands in the part of each agent.
         if message.sequence <= last {
@@ -316,7 +319,8 @@ async fn read_whole_log(
     mut take: impl FnMut(&LogMessage) -> ReadFlow,
 ) -> Result<(), Error> {
     let mut saving = OptionalMessageFile::create_if_named(save)?;
-    let (mut after, mut is_enough) = (Some(after), false);
+    let mut after = Some(after);
+    let mut is_enough = false;
     while let Some(from) = after {
         let page = fetch_log_page(client, from).await?;
         for message in &page.messages {

@@ -81,8 +81,10 @@ pub fn build_fork_asking(
         Some(ModelBudget::Units(units)) => Some(units),
         Some(ModelBudget::Unbounded) | None => None,
     };
-    let (prices, currency) = (&gateway.prices, settings::currency(gateway));
-    let (max_output, room) = (options.max_output, agent_runtime.max_loaded_bytes);
+    let prices = &gateway.prices;
+    let currency = settings::currency(gateway);
+    let max_output = options.max_output;
+    let room = agent_runtime.max_loaded_bytes;
     let terms = Terms { models, prices, currency, most, max_output, room };
     ForkModels::new(&terms, parts).map_err(settings::missing_price_error)
 }

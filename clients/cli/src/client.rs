@@ -92,7 +92,8 @@ impl Client {
             response => response?,
         };
         let media_type = response.headers().get(header::CONTENT_TYPE).and_then(|name| name.to_str().ok());
-        let (media_type, mut bytes) = (media_type.unwrap_or_default().to_owned(), Vec::new());
+        let media_type = media_type.unwrap_or_default().to_owned();
+        let mut bytes = Vec::new();
         while let Some(more) = response.chunk().await.map_err(|source| self.unreachable(source))? {
             bytes.extend_from_slice(&more);
             if bytes.len() as u64 > longest {

@@ -89,7 +89,9 @@ async fn restore_and_prove(
     let servers = ServerPrograms::find(&all, &here)?;
     let environment = inherited_environment(&all);
     let began = Instant::now();
-    let (port, model, backup) = (free_port(None)?, Model::Simulator, Some(place.to_string()));
+    let port = free_port(None)?;
+    let model = Model::Simulator;
+    let backup = Some(place.to_string());
     machine.start(&MachinePlan { data_folder, servers, model, port, environment, backup }).await?;
     let client = machine.client()?;
     let through = status(&client).await?.stream.map_or(0, |log| log.last_sequence);

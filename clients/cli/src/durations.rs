@@ -33,7 +33,8 @@ mod tests {
     fn times_are_short() {
         let shown: Vec<_> = [5, 65, 3_700, 90_000].map(format_seconds).into();
         assert_eq!(shown, ["5s", "1m 5s", "1h 1m", "1d 1h"]);
-        let (from, to) = (Timestamp::from_second(100).unwrap(), Timestamp::from_second(161).unwrap());
+        let from = Timestamp::from_second(100).unwrap();
+        let to = Timestamp::from_second(161).unwrap();
         assert_eq!((format_between(from, to).as_str(), format_between(to, from).as_str()), ("1m 1s", "0s"));
     }
 

@@ -65,7 +65,8 @@ impl Exchange {
         loop {
             match self.follow.next().await? {
                 StreamUpdate::Event(event) => {
-                    let (change, sequence) = (self.turn.observe(&event), event.sequence);
+                    let change = self.turn.observe(&event);
+                    let sequence = event.sequence;
                     self.events.push(*event);
                     match change {
                         Some(TurnChange::Ended(ending)) => return Ok(Update::End(ending)),

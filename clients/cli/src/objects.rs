@@ -95,7 +95,8 @@ mod tests {
     const IMAGES: [&[u8]; 2] = [b"\x89PNG\r\n\x1a\none", b"\x89PNG\r\n\x1a\ntwo"];
 
     fn part(bytes: &[u8]) -> Part {
-        let (media_type, digest) = ("image/png".to_owned(), media::digest(bytes));
+        let media_type = "image/png".to_owned();
+        let digest = media::digest(bytes);
         Part { media_type, digest, size: bytes.len() as u64, ..Part::default() }
     }
 

@@ -304,7 +304,8 @@ mod tests {
 
     /// An event of the message's turn that goes on, decided because the agent was told.
     fn decided(type_name: &str, payload: Value) -> EventJson {
-        let (event_id, causation_id) = (Uuid::from_u128(9), Some(Uuid::from_u128(8)));
+        let event_id = Uuid::from_u128(9);
+        let causation_id = Some(Uuid::from_u128(8));
         EventJson { event_id, causation_id, correlation_id: Uuid::from_u128(2), ..event(type_name, payload) }
     }
 

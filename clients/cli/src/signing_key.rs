@@ -102,7 +102,8 @@ fn contents(path: &Path) -> Result<String, Error> {
 }
 
 fn decode_pem(text: &str, what: &str) -> Option<Vec<u8>> {
-    let (begin, end) = (format!("-----BEGIN {what}-----"), format!("-----END {what}-----"));
+    let begin = format!("-----BEGIN {what}-----");
+    let end = format!("-----END {what}-----");
     let within = text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end));
     let within: Option<String> = within.map(|(within, _)| within.split_whitespace().collect());
     BASE64.decode(within?.as_bytes()).ok()
@@ -121,7 +122,8 @@ mod tests {
     #[test]
     fn what_one_key_has_signed_no_other_has_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let one = folder.path().join("one");
+        let other = folder.path().join("other");
         let keys = [&one, &other].map(|path| PublicKey::from_file(&make(path).unwrap()).unwrap());
         assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(make(&one).is_err(), "a key is never written over");

@@ -100,7 +100,8 @@ impl ArchiveReader for ArchiveFolder {
 fn read_complete_manifest(path: &Path, logs: &[Uuid], before: u64) -> Result<Manifest, BackupError> {
     let refused = |why: String| Err(BackupError::Refused(format!("archive.folder, {}: {why}", path.display())));
     let manifest = backup_folder::read_manifest_of_kind(path, BackupKind::Archive)?;
-    let (begins, through) = (manifest.begins_behind(), manifest.log_end());
+    let begins = manifest.begins_behind();
+    let through = manifest.log_end();
     if !logs.contains(&manifest.log) {
         let these: Vec<String> = logs.iter().map(Uuid::to_string).collect();
         return refused(format!("it is of the log {}, and this is {}", manifest.log, these.join(", before ")));
@@ -143,7 +144,9 @@ fn read_messages(
 pub(crate) fn to_raw(line: &MessageLine) -> Result<RawMessage, BackupError> {
     let (subject, partition) = partition::split_subject(&line.subject);
     let headers = header_map(line.sequence, &line.headers)?;
-    let (sequence, subject, payload) = (line.sequence, subject.to_owned(), line.data.clone().into());
+    let sequence = line.sequence;
+    let subject = subject.to_owned();
+    let payload = line.data.clone().into();
     Ok(RawMessage { sequence, subject, partition, headers, payload, sealed: None, stored: line.stored })
 }
 
@@ -223,14 +226,16 @@ mod tests {
     const LOG_ID: Uuid = Uuid::from_u128(7);
 
     fn line(sequence: u64, owner: &str) -> MessageLine {
-        let (stored, subject) = (Timestamp::UNIX_EPOCH, format!("kairo.agent.{owner}.message.3"));
+        let stored = Timestamp::UNIX_EPOCH;
+        let subject = format!("kairo.agent.{owner}.message.3");
         MessageLine { sequence, stored, subject, headers: vec![("ce-id".into(), "x".into())], data: vec![1] }
     }
 
     /// An archive with a part of these messages each.
     fn archive(parts: &[&[(u64, &str)]]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        let (mut all, mut after) = (Vec::new(), 0);
+        let mut all = Vec::new();
+        let mut after = 0;
         for (number, messages) in (1..).zip(parts) {
             let place = backup_folder::part_folder_name(number);
             rooted_fs::create_folder(folder.path(), &RelativePath::parse(&place).unwrap()).unwrap();
@@ -238,10 +243,12 @@ mod tests {
             messages.iter().for_each(|(sequence, owner)| writer.write(&line(*sequence, owner)).unwrap());
             let files = writer.finish().unwrap();
             let through = files.last().unwrap().last;
-            let (first_sequence, consumers) = (1, Vec::new());
+            let first_sequence = 1;
+            let consumers = Vec::new();
             let log = StreamPart { config: json!({}), first_sequence, last_sequence: through, consumers, files };
             let streams = BTreeMap::from([(LOG.name.to_owned(), log)]);
-            let (taken, routed) = (Timestamp::UNIX_EPOCH, BTreeMap::new());
+            let taken = Timestamp::UNIX_EPOCH;
+            let routed = BTreeMap::new();
             all.push(BackupPart { number, taken, after, through, routed, streams });
             after = through;
         }
@@ -264,7 +271,8 @@ mod tests {
     #[test]
     fn what_is_gone_from_a_log_is_read_from_its_archive_up_to_where_the_log_begins() {
         let archive = archive(&[&[(1, "ann"), (2, "bob"), (4, "ann")], &[(5, "bob"), (7, "ann")]]);
-        let (path, logs) = (archive.path(), [Uuid::from_u128(9), LOG_ID]);
+        let path = archive.path();
+        let logs = [Uuid::from_u128(9), LOG_ID];
         assert_eq!(of(path, &logs, "ann", (0, 8)).unwrap(), [1, 4, 7]);
         assert_eq!(of(path, &logs, "ann", (1, 7)).unwrap(), [4]);
         assert_eq!(of(path, &logs, "", (1, 8)).unwrap(), [2, 4, 5, 7]);

@@ -77,7 +77,8 @@ pub fn read_manifest(path: &Path) -> Result<Manifest, BackupError> {
 pub fn read_manifest_of_kind(path: &Path, kind: BackupKind) -> Result<Manifest, BackupError> {
     let manifest = read_manifest(path)?;
     if manifest.kairo != kind {
-        let (found, expected) = (manifest.kairo.noun(), kind.noun());
+        let found = manifest.kairo.noun();
+        let expected = kind.noun();
         return Err(BackupError::Refused(format!("{} holds {found}: expected {expected}", path.display())));
     }
     Ok(manifest)
@@ -90,7 +91,8 @@ impl Folder {
     /// If there is a backup or an archive already, or something else.
     pub fn create(path: &Path) -> Result<Self, BackupError> {
         if is_backup(path) {
-            let (kind, path) = (read_manifest(path)?.kairo.noun(), path.display());
+            let kind = read_manifest(path)?.kairo.noun();
+            let path = path.display();
             return Err(BackupError::Refused(format!(
                 "{path} holds {kind}: name another folder, or add to a backup with `kairo backup --onto {path}`"
             )));
@@ -173,7 +175,8 @@ impl Folder {
             synced().map_err(BackupError::file("write", self.path.join(&name)))?;
         }
         let written = || {
-            let (unfinished, path) = (RelativePath::parse(UNFINISHED)?, RelativePath::parse(MANIFEST)?);
+            let unfinished = RelativePath::parse(UNFINISHED)?;
+            let path = RelativePath::parse(MANIFEST)?;
             let mut file = rooted_fs::create(&self.path, &unfinished)?;
             file.write_all(&manifest.to_text()?)?;
             file.sync_all()?;
@@ -208,7 +211,8 @@ fn restrict(path: &Path) -> Result<(), BackupError> {
 }
 
 fn overwrite_with_zeros(mut file: File) -> io::Result<()> {
-    let (mut left, zeros) = (file.metadata()?.len(), [0; PIECE]);
+    let mut left = file.metadata()?.len();
+    let zeros = [0; PIECE];
     while left > 0 {
         let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
         file.write_all(zeros.get(..piece).unwrap_or_default())?;

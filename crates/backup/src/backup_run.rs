@@ -71,7 +71,8 @@ pub async fn append_part(
         )));
     }
     if there.first_sequence > manifest.log_end() + 1 {
-        let (from, to) = (manifest.log_end() + 1, there.first_sequence - 1);
+        let from = manifest.log_end() + 1;
+        let to = there.first_sequence - 1;
         return Err(BackupError::Refused(format!(
             "messages {from} to {to} are no longer in the server's log, as after trimming, and not in {}: begin another folder with \
              `kairo backup -o`",

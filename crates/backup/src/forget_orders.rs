@@ -241,10 +241,9 @@ mod tests {
     #[test]
     fn a_list_takes_all_keys_of_whom_the_backup_does_not_know_to_be_forgotten() {
         let lines = [entry(1, "user.ann.1", "key"), entry(2, "user.ann.2", "key"), entry(3, "agent.ann.1", "key")];
-        let (list, known) = (
-            ForgottenUserList { forgotten: vec![ForgottenUser { user: user("ann"), order_id: Uuid::from_u128(7) }] },
-            known(&lines, &["ann"]),
-        );
+        let list =
+            ForgottenUserList { forgotten: vec![ForgottenUser { user: user("ann"), order_id: Uuid::from_u128(7) }] };
+        let known = known(&lines, &["ann"]);
         let again = known.plan_replay(&BTreeSet::new(), &list);
         assert_eq!(again.apply_to_line(lines[1].clone()).data, data_keys::destroyed_mark());
         assert_eq!(again.apply_to_line(lines[2].clone()), lines[2]);

@@ -94,9 +94,11 @@ pub async fn archive_log(
 
 /// The archive of the log that the server's was restored from, as one of that: all of it must have been restored.
 fn adopt_manifest(path: &Path, manifest: &Manifest, info: &LeaderStreamInfo) -> Result<Manifest, BackupError> {
-    let (log, path) = (backup_run::log_id(info)?, path.display());
+    let log = backup_run::log_id(info)?;
+    let path = path.display();
     let refused = |why: String| Err(BackupError::Refused(format!("--restored: {path} {why}")));
-    let (of, ends) = (manifest.log, manifest.log_end());
+    let of = manifest.log;
+    let ends = manifest.log_end();
     match restored_from(info) {
         _ if of == log => Ok(manifest.clone()),
         Some((before, through)) if of == before && ends <= through => Ok(Manifest { log, ..manifest.clone() }),
@@ -122,7 +124,8 @@ pub(crate) async fn check_continuity(
     manifest: &Manifest,
     info: &LeaderStreamInfo,
 ) -> Result<(), BackupError> {
-    let (path, through) = (folder.path.display(), manifest.log_end());
+    let path = folder.path.display();
+    let through = manifest.log_end();
     let refused = |why: String| Err(BackupError::Refused(why));
     let log = backup_run::log_id(info)?;
     if log != manifest.log {
@@ -142,7 +145,8 @@ pub(crate) async fn check_continuity(
         ));
     }
     if info.first_sequence > through + 1 {
-        let (from, to) = (through + 1, info.first_sequence - 1);
+        let from = through + 1;
+        let to = info.first_sequence - 1;
         return refused(format!("the server's log has lost messages {from} to {to}, which the archive {path} has not"));
     }
     let Some(archived) = verification::last_log_message(&folder.path, manifest)? else { return Ok(()) };
@@ -166,7 +170,8 @@ pub(crate) async fn last_stored_until(
     after: u64,
     end: u64,
 ) -> Result<u64, BackupError> {
-    let (mut is, mut may_be) = (after, end);
+    let mut is = after;
+    let mut may_be = end;
     while is < may_be {
         let middle = is + (may_be - is).div_ceil(2);
         let next = nats.next_at_leader(EVENTS_STREAM, ">", middle - 1).await;
@@ -187,7 +192,8 @@ async fn write_part(
     progress: ProgressCallback<'_>,
 ) -> Result<BackupPart, BackupError> {
     let number = manifest.parts.last().map_or(1, |part| part.number + 1);
-    let (place, after) = (folder.create_part_folder(number)?, manifest.log_end());
+    let place = folder.create_part_folder(number)?;
+    let after = manifest.log_end();
     let mut writer = SegmentWriter::new(&folder.path, format!("{place}/{}", LOG.name));
     stream_reader::read_messages(nats, EVENTS_STREAM, LOG.filter, after, through, |line| {
         progress(LOG.stream);
@@ -206,7 +212,8 @@ async fn write_part(
 /// of the messages beside it.
 fn verify_written_file(path: &Path, file: &FileEntry) -> Result<(), BackupError> {
     segments::verify_file(path, file)?;
-    let (mut last, mut owners) = (0, BTreeSet::new());
+    let mut last = 0;
+    let mut owners = BTreeSet::new();
     for line in SegmentLines::new(path, vec![file.clone()]) {
         let line = line?;
         last = line.sequence;
@@ -232,7 +239,11 @@ mod tests {
     const NEW: Uuid = Uuid::from_u128(2);
 
     fn archive(through: u64) -> Manifest {
-        let (number, after, taken, routed, streams) = (1, 0, Timestamp::UNIX_EPOCH, BTreeMap::new(), BTreeMap::new());
+        let number = 1;
+        let after = 0;
+        let taken = Timestamp::UNIX_EPOCH;
+        let routed = BTreeMap::new();
+        let streams = BTreeMap::new();
         let parts = vec![BackupPart { number, taken, after, through, routed, streams }];
         Manifest { kairo: BackupKind::Archive, format: FORMAT, version: String::new(), log: OLD, parts }
     }

@@ -159,7 +159,8 @@ async fn plan_trim(
     info: &LeaderStreamInfo,
     wanted: TrimRequest,
 ) -> Result<TrimPlan, BackupError> {
-    let (archived, path) = (manifest.log_end(), path.display());
+    let archived = manifest.log_end();
+    let path = path.display();
     if manifest.begins_behind() > 0 {
         let begins = manifest.begins_behind();
         return Err(refuse_trim(format!(

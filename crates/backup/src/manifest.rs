@@ -206,7 +206,9 @@ impl Manifest {
             }
         }
         let manifest: Self = serde_json::from_value(value).map_err(not_one)?;
-        let (mut through, mut before, mut named) = (0, 0, BTreeSet::new());
+        let mut through = 0;
+        let mut before = 0;
+        let mut named = BTreeSet::new();
         for part in &manifest.parts {
             let BackupPart { number, after, through: to, .. } = part;
             if *after != through || to < after {
@@ -314,7 +316,8 @@ mod tests {
             routed: BTreeMap::new(),
             streams: BTreeMap::new(),
         });
-        let (kairo, version) = (BackupKind::Backup, String::new());
+        let kairo = BackupKind::Backup;
+        let version = String::new();
         let manifest = Manifest { kairo, format: FORMAT, version, log: Uuid::nil(), parts: parts.collect() };
         serde_json::to_string(&manifest).unwrap()
     }

@@ -238,7 +238,8 @@ impl Storage {
         // Of a log that was restored, the same archive goes on.
         let goes_on = |before: &Manifest| before.log == manifest.log || manifest.parts.starts_with(&before.parts);
         if before.as_ref().is_some_and(|before| !goes_on(before)) {
-            let (path, place) = (path.display(), &self.place);
+            let path = path.display();
+            let place = &self.place;
             return Err(BackupError::Refused(format!("{path} is of another log than {place}: name another folder")));
         }
         self.fetch_files(&manifest, FetchExtent::Everything, path, progress).await?;
@@ -318,7 +319,8 @@ impl Storage {
         let found = self.objects.get(&self.key(path.as_str())).await.map_err(self.error("be read"))?;
         let mut pieces = found.into_stream();
         let mut out = tokio::fs::File::from_std(rooted_fs::create(root, &unfinished).map_err(written)?);
-        let (mut sum, mut so_far) = (Sha256::new(), 0);
+        let mut sum = Sha256::new();
+        let mut so_far = 0;
         while let Some(piece) = pieces.try_next().await.map_err(self.error("be read"))? {
             so_far += piece.len() as u64;
             // No more of it than was said: what somebody put in its place may have no end.
@@ -354,7 +356,8 @@ impl Storage {
         progress: ProgressCallback<'_>,
     ) -> Result<(), BackupError> {
         let had = |number: u32| before.is_some_and(|(had, _)| had.parts.iter().any(|part| part.number == number));
-        let (own, mut now) = (Uuid::new_v4().simple().to_string(), now.clone());
+        let own = Uuid::new_v4().simple().to_string();
+        let mut now = now.clone();
         let mut files: BTreeMap<RelativePath, RelativePath> = BTreeMap::new();
         let mut left = Vec::new();
         for part in now.parts.iter_mut().filter(|part| !had(part.number)) {

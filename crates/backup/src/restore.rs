@@ -201,7 +201,8 @@ impl RestoreRun<'_> {
     async fn fill_log(&self) -> Result<BTreeSet<Uuid>, BackupError> {
         let missing = || BackupError::Refused("the backup has no log".to_owned());
         let mut filling = self.plan.log().ok_or_else(missing)?;
-        let (mut settled, through) = (BTreeSet::new(), self.plan.log_end());
+        let mut settled = BTreeSet::new();
+        let through = self.plan.log_end();
         filling.config = log_end::restored_config(&filling.config, filling.state.first_sequence, through);
         let lines = self.lines(filling.files.clone());
         let lines = lines.take_while(|line| line.as_ref().map_or(true, |line| line.sequence <= through));
@@ -386,7 +387,8 @@ mod tests {
     }
 
     fn name(data: &Value) -> MessageLine {
-        let (stored, subject) = (Timestamp::UNIX_EPOCH, "$O.KAIRO_OBJECTS.M.eA==".to_owned());
+        let stored = Timestamp::UNIX_EPOCH;
+        let subject = "$O.KAIRO_OBJECTS.M.eA==".to_owned();
         MessageLine { sequence: 1, stored, subject, headers: Vec::new(), data: data.to_string().into_bytes() }
     }
 

@@ -149,7 +149,9 @@ impl<W: Write> Write for ChecksumWriter<W> {
 pub fn verify_file(folder: &Path, entry: &FileEntry) -> Result<(), BackupError> {
     let path = entry.path.full_path(folder);
     let mut file = rooted_fs::open_to_read(folder, &entry.path).map_err(BackupError::file("read", &path))?;
-    let (mut sum, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
+    let mut sum = Sha256::new();
+    let mut bytes = 0;
+    let mut piece = vec![0; PIECE];
     loop {
         let read = file.read(&mut piece).map_err(BackupError::file("read", &path))?;
         if read == 0 {
@@ -246,7 +248,8 @@ mod tests {
     use super::*;
 
     fn line(sequence: u64) -> MessageLine {
-        let (stored, subject) = (Timestamp::UNIX_EPOCH, "kairo.user.ann.message.3".to_owned());
+        let stored = Timestamp::UNIX_EPOCH;
+        let subject = "kairo.user.ann.message.3".to_owned();
         MessageLine { sequence, stored, subject, headers: Vec::new(), data: vec![7; 100] }
     }
 

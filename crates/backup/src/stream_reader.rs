@@ -124,7 +124,8 @@ pub async fn read_messages(
     through: u64,
     mut take: impl FnMut(MessageLine) -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
-    let (mut read, mut failures) = (after, 0);
+    let mut read = after;
+    let mut failures = 0;
     let filters = [filter.to_owned()];
     loop {
         // A server that lags behind the leader brings it in a moment.

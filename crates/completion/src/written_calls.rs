@@ -72,7 +72,8 @@ pub fn read(text: &str, offered: &OfferedTools) -> Option<WrittenAnswer> {
 
 /// Returns the position of the first line outside of code that begins with a marker.
 fn find_marked_line(text: &str) -> Option<usize> {
-    let (mut at, mut in_code) = (0, false);
+    let mut at = 0;
+    let mut in_code = false;
     for line in text.split_inclusive('\n') {
         let start = line.trim_start();
         if start.starts_with("```") || start.starts_with("~~~") {

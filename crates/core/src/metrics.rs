@@ -85,7 +85,8 @@ impl MetricsSetup {
         let provider = SdkMeterProvider::builder().with_resource(resource).with_reader(asked.clone()).with_view(bound);
         let provider = export(provider).build();
         let meter = provider.meter("kairo");
-        let (mut counters, mut histograms) = (BTreeMap::new(), BTreeMap::new());
+        let mut counters = BTreeMap::new();
+        let mut histograms = BTreeMap::new();
         for metric in TABLE.iter().filter(|metric| metric.services.contains(&service)) {
             match metric.kind {
                 MetricKind::Counter => {
@@ -164,7 +165,8 @@ impl Metrics {
         let callback = move |observer: &dyn opentelemetry::metrics::AsyncInstrument<f64>| {
             look(&mut |value, labels| observer.observe(value, &metric_attributes(metric, labels, of_agents)));
         };
-        let (meter, unit) = (&instruments.meter, metric.unit.symbol());
+        let meter = &instruments.meter;
+        let unit = metric.unit.symbol();
         match metric.kind {
             MetricKind::Counter | MetricKind::ObservedCounter => {
                 let counter = meter.f64_observable_counter(metric.name).with_description(metric.says).with_unit(unit);

@@ -128,7 +128,8 @@ impl RawMessage {
         for (name, value) in &message.headers {
             headers.insert(name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?);
         }
-        let (subject, payload) = (message.subject.clone(), Bytes::from(message.data.clone()));
+        let subject = message.subject.clone();
+        let payload = Bytes::from(message.data.clone());
         let stored = time::read(message.stored.as_ref()?)?;
         Some(Self { sequence: message.sequence, subject, partition: None, headers, payload, sealed: None, stored })
     }

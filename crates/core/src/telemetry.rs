@@ -79,7 +79,8 @@ pub fn init(service: Service, config: &TelemetryConfig) -> Result<TelemetryGuard
     let collector = OtlpCollector::from_config(config)?;
     let traces = export::tracer_provider(collector.as_ref(), resource.clone(), config)?;
     let sampler = collector.as_ref().map(|_| TraceSampler::new(config.sample_ratio));
-    let (series, of_agents) = (config.metric_series, config.metrics_of_agents);
+    let series = config.metric_series;
+    let of_agents = config.metrics_of_agents;
     let wanted = metrics::MetricsSetup { service, resource, series, of_agents, sampler };
     let sent = collector.filter(|_| config.otlp_metrics).map(|collector| collector.metric_reader()).transpose()?;
     let (metrics, measured) = wanted.build(|provider| match sent {

@@ -181,7 +181,8 @@ mod tests {
         let sender = Sender::new(0);
         let (woken, mut order) = mpsc::unbounded_channel();
         for number in 0..MANY {
-            let (mut receiver, woken) = (sender.subscribe(), woken.clone());
+            let mut receiver = sender.subscribe();
+            let woken = woken.clone();
             tokio::spawn(async move {
                 receiver.wait_for(|value| *value == 2).await.unwrap();
                 woken.send(number).unwrap();

@@ -324,7 +324,8 @@ mod tests {
 
     #[test]
     fn what_follows_was_not_entered_by_anybody() {
-        let (id, time) = (Uuid::from_u128(3), "2026-11-21T10:00:02Z".parse().unwrap());
+        let id = Uuid::from_u128(3);
+        let time = "2026-11-21T10:00:02Z".parse().unwrap();
         assert_eq!(full().follow_up(id, Service::AgentRuntime, Origin::Internal, time).entered_by, None);
     }
 

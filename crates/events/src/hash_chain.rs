@@ -207,7 +207,9 @@ impl HashChain {
 
     /// The link that a decision should carry that says to be written behind that one, and to know so much.
     pub fn expected_link(&self, previous: u64, through: u64) -> HashLink {
-        let (mut sum, mut messages, mut marks) = (Sha256::new(), 0_u32, Vec::new());
+        let mut sum = Sha256::new();
+        let mut messages = 0_u32;
+        let mut marks = Vec::new();
         sum.update(DOMAIN);
         sum.update(self.tip.map(|tip| tip.digest).unwrap_or_default().0);
         sum.update(previous.to_be_bytes());

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn derived_ids_depend_on_cause_and_position_only() {
-        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let one = Uuid::from_u128(1);
+        let other = Uuid::from_u128(2);
         assert_eq!(derive(one, "a"), derive(one, "a"));
         assert_ne!(derive(one, "a"), derive(one, "b"));
         assert_ne!(derive(one, "a"), derive(other, "a"));

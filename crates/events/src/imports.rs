@@ -88,7 +88,8 @@ pub fn split_document(
         .threads
         .iter()
         .map(|thread| {
-            let (title, summary) = (thread.title.clone(), thread.summary.clone());
+            let title = thread.title.clone();
+            let summary = thread.summary.clone();
             let thread_id = import.thread_id(&thread.thread_id);
             (thread.thread_id.as_str(), ImportedThread { thread_id, title, summary })
         })
@@ -123,12 +124,14 @@ fn imported_message(
     message: &DocumentMessage,
     stored: &BTreeMap<String, Part>,
 ) -> ImportedMessage {
-    let (mut parts, mut missing) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    let mut missing = Vec::new();
     for part in &message.parts {
         match stored.get(&part.digest) {
             Some(kept) => parts.push(Part { name: part.name.clone(), ..kept.clone() }),
             None => {
-                let (media_type, digest) = (part.media_type.clone(), part.digest.clone());
+                let media_type = part.media_type.clone();
+                let digest = part.digest.clone();
                 missing.push(Part { media_type, digest, size: part.size, name: part.name.clone() });
             }
         }

@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn memories_of_steps_that_share_an_id_are_told_apart_and_nothing_else_is() {
         let step = ids::derive(ids::derive(INPUT, "decision"), "step/3");
-        let (appended, listed) = (ids::derive(step, "memory"), ids::derive(step, "memory/2"));
+        let appended = ids::derive(step, "memory");
+        let listed = ids::derive(step, "memory/2");
         // A person is one memory, however often it is written.
         let person = ids::from_parts("memory", &["ann", "person", "sarah"]);
         let written = [appended, person, appended, listed, person, appended, listed];

@@ -305,7 +305,8 @@ impl NatsPermissions {
     fn allow_consuming(self, service: Service) -> Self {
         let own = Consumer::DURABLE.into_iter().filter(|consumer| consumer.service() == service);
         let subjects = own.flat_map(|consumer| {
-            let (stream, name) = (consumer.stream(), consumer.name());
+            let stream = consumer.stream();
+            let name = consumer.name();
             let of = |request: &str| format!("{}.{name}", api_subject(request, stream));
             [of("CONSUMER.INFO"), of("CONSUMER.MSG.NEXT"), format!("$JS.ACK.{stream}.{name}.>")]
         });
@@ -428,7 +429,8 @@ mod tests {
     use super::*;
 
     fn is_in(pattern: &str, subject: &str) -> bool {
-        let (mut pattern, mut subject) = (pattern.split('.'), subject.split('.'));
+        let mut pattern = pattern.split('.');
+        let mut subject = subject.split('.');
         loop {
             match (pattern.next(), subject.next()) {
                 (Some(">"), Some(_)) | (None, None) => return true,

@@ -127,7 +127,8 @@ pub fn subject_of_trigger(trigger: &str) -> String {
 /// The `<source>.<verb>` of what another system says on this subject, both of them names; `None` for any other subject.
 pub fn trigger_of(subject: &str) -> Option<String> {
     let (source, verb) = subject.strip_prefix("kairo.system.")?.split_once('.')?;
-    let (source, verb) = (Name::parse(source).ok()?, Name::parse(verb).ok()?);
+    let source = Name::parse(source).ok()?;
+    let verb = Name::parse(verb).ok()?;
     (!is_announcement(subject)).then(|| format!("{source}.{verb}"))
 }
 

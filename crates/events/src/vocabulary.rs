@@ -425,7 +425,8 @@ mod tests {
         for unknown in [None, act(None)] {
             assert_eq!(reader(read(DECISION, &deciding(vec![unknown], 1), &[])), Some(READER + 1));
         }
-        let (newer_type, message) = ([("ce-type", "kairo.agent.defined.v9")], AgentMessage::default().into());
+        let newer_type = [("ce-type", "kairo.agent.defined.v9")];
+        let message = AgentMessage::default().into();
         assert_eq!(reader(read(DEFINED, &message, &newer_type)), Some(READER + 1));
         let new_type = [("ce-type", "kairo.agent.dreamt.v1")];
         assert_eq!(reader(read("kairo.agent.ann.dreamt", &message, &new_type)), Some(READER + 1));

@@ -208,7 +208,9 @@ impl Fork {
         let services = RunningServices::start(server.clone(), of_services)
             .map_err(|error| ForkError::Stopped(error.to_string()))?;
         let others = AbsentAgents { at, agents, recorded, told: tell, made: Mutex::new(BTreeMap::new()) };
-        let (arrived, unrouted, changes) = (VecDeque::new(), Vec::new(), server.changes());
+        let arrived = VecDeque::new();
+        let unrouted = Vec::new();
+        let changes = server.changes();
         Ok(Self {
             server,
             tail,

@@ -62,7 +62,8 @@ impl Tool for LockedTool {
         Box::pin(async move {
             let tool = &self.spec.name;
             let (answer, result) = self.answering.answer_call(tool, &args).await;
-            let (action, arguments) = (context.action_id, args);
+            let action = context.action_id;
+            let arguments = args;
             let _ = self.answering.told.send(ForkAnswer::Tool { action, tool: tool.clone(), arguments, answer });
             result
         })

@@ -87,7 +87,8 @@ async fn fork_within(parts: ForkParts, pending: PendingFate, mocks: &str, afford
 
 /// Runs the fork until it is at rest; returns the texts said, and the source of each answer.
 async fn until_rest(fork: &mut Fork) -> (Vec<String>, Vec<(String, AnswerSource)>) {
-    let (mut said, mut answered) = (Vec::new(), Vec::new());
+    let mut said = Vec::new();
+    let mut answered = Vec::new();
     loop {
         match fork.next_event().await.unwrap() {
             ForkEvent::Record(record) => {

@@ -235,7 +235,8 @@ impl Server {
         };
         let pending = source.count(filters, after, view);
         self.numbers += 1;
-        let (stream, filters) = (stream.to_owned(), filters.to_vec());
+        let stream = stream.to_owned();
+        let filters = filters.to_vec();
         self.readers.insert(self.numbers, StreamReader { replica, stream, filters, after, messages });
         Ok((self.numbers, pending))
     }
@@ -254,7 +255,9 @@ impl Server {
 
     pub fn settle(&mut self, receipt: &str, settlement: Settlement) {
         let mut tokens = receipt.split('/');
-        let (name, sequence, attempt) = (tokens.next(), tokens.next(), tokens.next());
+        let name = tokens.next();
+        let sequence = tokens.next();
+        let attempt = tokens.next();
         let consumer = Consumer::DURABLE.into_iter().find(|consumer| Some(consumer.name()) == name);
         let (Some(consumer), Some(Ok(sequence)), Some(Ok(attempt))) =
             (consumer, sequence.map(str::parse), attempt.map(str::parse))

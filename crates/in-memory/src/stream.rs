@@ -313,7 +313,8 @@ impl StreamEntry {
 
 /// Returns true if a filter matches a subject.
 pub fn matches(filter: &str, subject: &str) -> bool {
-    let (mut wanted, mut found) = (filter.split('.'), subject.split('.'));
+    let mut wanted = filter.split('.');
+    let mut found = subject.split('.');
     loop {
         match (wanted.next(), found.next()) {
             (Some(">"), Some(_)) | (None, None) => return true,

@@ -53,7 +53,8 @@ impl Server {
         let stored = self.streams.get(TIMERS_STREAM).into_iter().flat_map(Stream::all_entries);
         let set = stored.filter(|stored| stored.gone.is_none()).filter_map(|stored| {
             let mut tokens = stored.subject.rsplit('.');
-            let (occurrence, task) = (tokens.next()?.parse().ok()?, tokens.next()?.parse().ok()?);
+            let occurrence = tokens.next()?.parse().ok()?;
+            let task = tokens.next()?.parse().ok()?;
             Some(((task, occurrence), scheduled_time(&stored.headers)?))
         });
         set.collect()

@@ -241,7 +241,8 @@ async fn launch(
 /// Streams of a server that had no accounts yet become those of Kairo's account.
 fn move_streams(store: &Path) -> Result<(), LocalError> {
     let streams = store.join("jetstream");
-    let (before, now) = (streams.join(ACCOUNT_BEFORE), streams.join(ACCOUNT));
+    let before = streams.join(ACCOUNT_BEFORE);
+    let now = streams.join(ACCOUNT);
     match before.exists() && !now.exists() {
         true => fs::rename(&before, &now).map_err(LocalError::io("cannot rename", &before)),
         false => Ok(()),
@@ -325,7 +326,8 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
 
 /// Returns the TLS block of a listener; `asked` holds what else is required of those who connect.
 fn tls(files: &TlsFiles, asked: &str) -> String {
-    let (certificate, key) = (quote_path(&files.certificate), quote_path(&files.key));
+    let certificate = quote_path(&files.certificate);
+    let key = quote_path(&files.key);
     format!("tls {{\n  cert_file: {certificate}\n  key_file: {key}\n{asked}}}\n")
 }
 

@@ -190,7 +190,8 @@ impl ChildProcess {
 
     /// Waits for the line that says it is ready, and returns it. To be called once.
     pub async fn wait_until_ready(&mut self, deadline: Duration) -> Result<String, LocalError> {
-        let (name, log) = (self.name.clone(), self.log.clone());
+        let name = self.name.clone();
+        let log = self.log.clone();
         let Some(ready) = self.ready.take() else {
             return Ok(String::new());
         };

@@ -15,7 +15,8 @@ impl Servers {
     /// Starts both at once.
     pub async fn start(nats: NatsOptions, postgres: PgOptions) -> Result<Self, LocalError> {
         let (nats, postgres) = tokio::join!(NatsServer::start(nats), Postgres::start(postgres));
-        let (nats, postgres) = (nats?, postgres?);
+        let nats = nats?;
+        let postgres = postgres?;
         let database = postgres.create_kairo_database("kairo").await?;
         Ok(Self { nats, postgres, database })
     }

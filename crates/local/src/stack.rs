@@ -272,7 +272,8 @@ impl Stack {
             Ok(exit) => exit,
             Err(_) => process.kill9().await?,
         };
-        let (name, tail) = (process.name().to_owned(), process.log_tail());
+        let name = process.name().to_owned();
+        let tail = process.log_tail();
         Err(LocalError::Exited { name, exit, log: process.log().to_owned(), tail })
     }
 

@@ -95,13 +95,15 @@ impl NatsUsers {
     /// Returns the users as the server's configuration lists them.
     pub(crate) fn authorization(&self) -> String {
         let passwords = self.passwords.iter().map(|(identity, password)| {
-            let (user, variable) = (identity.name(), identity.permissions_variable());
+            let user = identity.name();
+            let variable = identity.permissions_variable();
             (*identity, format!("{{ user: \"{user}\", password: \"{password}\", permissions: ${variable} }}"))
         });
         let nkeys =
             self.nkeys.iter().map(|(identity, nkey)| (*identity, permissions::render_nkey_user(nkey, *identity)));
         let workers = self.workers.iter().map(|(worker, password)| {
-            let (user, permissions) = (worker_user(worker), permissions::render_worker(worker));
+            let user = worker_user(worker);
+            let permissions = permissions::render_worker(worker);
             format!("{{ user: \"{user}\", password: \"{password}\", permissions: {permissions} }}")
         });
         permissions::render_all() + &permissions::render_accounts(passwords.chain(nkeys), workers)
@@ -142,7 +144,8 @@ mod tests {
     #[test]
     fn passwords_are_made_once_and_for_their_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let (one, again) = (NatsUsers::in_dir(dir.path()).unwrap(), NatsUsers::in_dir(dir.path()).unwrap());
+        let one = NatsUsers::in_dir(dir.path()).unwrap();
+        let again = NatsUsers::in_dir(dir.path()).unwrap();
         for identity in NatsIdentity::ALL {
             let password = one.password(identity);
             assert!(password.len() >= 32 && password == again.password(identity));

@@ -78,7 +78,8 @@ impl AgentState {
             status => Some(answer.error.clone().unwrap_or_else(|| in_words(status))),
         };
         let ok = error.is_none();
-        let (action_id, outside) = (answer.request_id.clone(), answer.outside.clone());
+        let action_id = answer.request_id.clone();
+        let outside = answer.outside.clone();
         let result = if ok { result } else { String::new() };
         self.apply_tool_result(record, &ToolResult { action_id, ok, result, error, outside, ..ToolResult::default() });
     }

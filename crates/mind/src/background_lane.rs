@@ -283,7 +283,10 @@ impl AgentState {
         let Some(task) = Uuid::parse_str(&started.task_id).ok().and_then(|id| self.tasks.apply_started(id, now)) else {
             return;
         };
-        let (id, user, text, outside) = (task.id, task.user.clone(), task.text().to_owned(), task.outside.marks());
+        let id = task.id;
+        let user = task.user.clone();
+        let text = task.text().to_owned();
+        let outside = task.outside.marks();
         let lineage = task.lineage();
         self.work.session.begin_task(now);
         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
@@ -311,7 +314,8 @@ impl AgentState {
         let Ok(id) = Uuid::parse_str(task) else { return };
         let Some((turn_id, turn)) = self.turns.iter().find(|(_, turn)| turn.queued_task() == Some(id)) else { return };
         let Some(thread) = self.threads.get(&turn.thread_id) else { return };
-        let (outside, room) = (thread.outside.clone(), self.tasks.history_room());
+        let outside = thread.outside.clone();
+        let room = self.tasks.history_room();
         let done = TaskHistory::from_entries(*turn_id, reason, thread.history_of(*turn_id, RECALLED), outside, room);
         self.tasks.keep_history(id, record.envelope.time, done);
     }

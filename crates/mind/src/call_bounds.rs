@@ -145,43 +145,44 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// However agents share calls, all of them together make no more than the first may.
-        #[test]
-        fn calls_are_never_more_than_the_first_agent_may_make(
-            most in 1_u64..200,
-            steps in prop::collection::vec((0_usize..4, 0_usize..4, 1_u64..50, any::<bool>()), 1..200),
-        ) {
-            let message = Uuid::from_u128(1);
-            let mut agents = vec![CallBounds::default(); 4];
-            agents[0].spend(message, 1, 1);
-            let (mut made, mut given) = (1, Vec::new());
-            for (one, other, calls, is_back) in steps {
-                // Whoever was never asked has no calls for this message.
-                let left = |agents: &[CallBounds], at: usize| if agents[at].is_nothing() { 0 } else { agents[at].remaining(message, most) };
-                if is_back && let Some((asker, asked, share)) = given.pop() {
-                    let back = left(&agents, asked).min(share);
-                    let (asked, asker): (usize, usize) = (asked, asker);
-                    agents[asked].return_to_asker(message, back);
-                    agents[asker].reclaim_unused(message, back);
-                    continue;
-                }
-                let share = calls.min(left(&agents, one));
-                match one == other {
-                    true => {
-                        agents[one].spend(message, share, 2);
-                        made += share;
+            /// However agents share calls, all of them together make no more than the first may.
+            #[test]
+            fn calls_are_never_more_than_the_first_agent_may_make(
+                most in 1_u64..200,
+                steps in prop::collection::vec((0_usize..4, 0_usize..4, 1_u64..50, any::<bool>()), 1..200),
+            ) {
+                let message = Uuid::from_u128(1);
+                let mut agents = vec![CallBounds::default(); 4];
+                agents[0].spend(message, 1, 1);
+                let mut made = 1;
+    let mut given = Vec::new();
+                for (one, other, calls, is_back) in steps {
+                    // Whoever was never asked has no calls for this message.
+                    let left = |agents: &[CallBounds], at: usize| if agents[at].is_nothing() { 0 } else { agents[at].remaining(message, most) };
+                    if is_back && let Some((asker, asked, share)) = given.pop() {
+                        let back = left(&agents, asked).min(share);
+                        let (asked, asker): (usize, usize) = (asked, asker);
+                        agents[asked].return_to_asker(message, back);
+                        agents[asker].reclaim_unused(message, back);
+                        continue;
                     }
-                    false if share > 0 => {
-                        agents[one].allot_to_agent(message, share, 3);
-                        agents[other].receive_allotment(message, share, 4);
-                        given.push((one, other, share));
+                    let share = calls.min(left(&agents, one));
+                    match one == other {
+                        true => {
+                            agents[one].spend(message, share, 2);
+                            made += share;
+                        }
+                        false if share > 0 => {
+                            agents[one].allot_to_agent(message, share, 3);
+                            agents[other].receive_allotment(message, share, 4);
+                            given.push((one, other, share));
+                        }
+                        false => {}
                     }
-                    false => {}
                 }
+                prop_assert!(made <= most.max(1), "{made} of {most}");
             }
-            prop_assert!(made <= most.max(1), "{made} of {most}");
         }
-    }
 
     #[test]
     fn what_is_over_is_forgotten_and_what_others_had_to_do_with_is_remembered_for_a_while() {

@@ -97,7 +97,8 @@ impl Profile {
     /// The cap that allows no further call, at this time, where `more` was spent beyond what is folded.
     pub fn reached_cap(&self, spent: &Spending, more: Amount, now: Timestamp) -> Option<ReachedCap> {
         let caps = &self.caps;
-        let (on_day, in_total) = (spent.amount_on(self.day_of(now)).plus(more), spent.in_total.plus(more));
+        let on_day = spent.amount_on(self.day_of(now)).plus(more);
+        let in_total = spent.in_total.plus(more);
         let next = self.next_day(now);
         let until = || Some(next);
         let again = format!("at {next} ({})", self.time_zone);

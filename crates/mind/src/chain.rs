@@ -171,7 +171,8 @@ impl Chain {
             let ruled = self.step_indices(ruled);
             return if ruled.is_empty() { ChainMove::Wait } else { ChainMove::Start(ruled) };
         }
-        let (went_wrong, thought) = (self.has_unseen_failure(), self.last_thought_group());
+        let went_wrong = self.has_unseen_failure();
+        let thought = self.last_thought_group();
         let may_start = |run: &StepRun| {
             run.state == StepState::Pending
                 && thought.is_none_or(|group| run.step.group > group)

@@ -217,7 +217,9 @@ fn seed_history(chat: &ChatRequest, turn_id: Uuid) -> (Vec<ThreadEntry>, Provena
 fn history_calls_entry(turn: Uuid, message: &ChatMessage, results: &mut VecDeque<(&str, &str)>) -> ThreadEntry {
     let calls = message.calls.iter().map(|call| {
         let result = results.iter().find(|(id, _)| *id == call.call_id).map(|(_, text)| cut_to_entry(text));
-        let (call_id, tool, arguments) = (call.call_id.clone(), call.tool.clone(), as_json_object(&call.arguments));
+        let call_id = call.call_id.clone();
+        let tool = call.tool.clone();
+        let arguments = as_json_object(&call.arguments);
         ClientCall { call_id, tool, arguments, passed_back: String::new(), answer_back: String::new(), result }
     });
     let entry = ThreadEntry::Client { turn, text: cut_to_entry(&message.text), calls: calls.collect() };

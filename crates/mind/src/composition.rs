@@ -166,7 +166,8 @@ impl AgentState {
 
     /// A call, or a thought, that another agent asks for begins a turn.
     pub(super) fn begin_request_turn(&mut self, record: &Record, request: &AgentRequest) {
-        let (turn_id, user) = (record.envelope.id, request.user.as_str());
+        let turn_id = record.envelope.id;
+        let user = request.user.as_str();
         let call = (request.kind_word() == RequestKind::Call).then(|| RequestedCall {
             tool: request.tool.clone(),
             arguments: request.arguments.clone(),

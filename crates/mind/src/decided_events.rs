@@ -77,7 +77,8 @@ impl AgentState {
         match what {
             about::Thread::Created(created) => {
                 if created.kind_word() == ThreadKind::Work {
-                    let (user, title) = (created.user.clone(), created.title.clone());
+                    let user = created.user.clone();
+                    let title = created.title.clone();
                     let thread = super::thread::Thread { user: user.clone(), title, work: true, ..Default::default() };
                     self.threads.insert(created.thread_id.clone(), thread.into());
                     self.work.threads.insert(user, created.thread_id.clone());

@@ -368,7 +368,8 @@ impl<'a> Deliberation<'a> {
         let is_work = self.decision.work_input != 0;
         let of_turn =
             |text: fn(&AgentTurn) -> &str| self.turn(turn).map(|turn| text(turn).to_owned()).unwrap_or_default();
-        let (user, thread_id) = (of_turn(|turn| &turn.user), of_turn(|turn| &turn.thread_id));
+        let user = of_turn(|turn| &turn.user);
+        let thread_id = of_turn(|turn| &turn.thread_id);
         let mut request = ModelRequest { is_work, user, thread_id, ..request };
         self.fit_to_model(&mut request);
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.

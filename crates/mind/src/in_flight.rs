@@ -204,7 +204,8 @@ impl BackgroundProcesses {
     /// A process of this user is over; what it was, if it ran in the background.
     pub fn record_exit(&mut self, exited: &ProcessExited, user: &str) -> Option<BackgroundProcess> {
         let process = self.running.remove(&Uuid::parse_str(&exited.process_id).ok()?)?;
-        let (process_id, target) = (process.started.process_id, process.target());
+        let process_id = process.started.process_id;
+        let target = process.target();
         self.ended.push_back(EndedProcess { process_id, target, user: user.to_owned() });
         if self.ended.len() > ENDED {
             self.ended.pop_front();

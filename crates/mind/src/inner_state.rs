@@ -156,7 +156,8 @@ impl InnerState {
             return (KEYS_OF_ALL, BYTES_OF_ALL);
         }
         let others = self.entries.iter().filter(|(other, _)| !other.is_empty() && *other != user);
-        let (mut keys, mut taken) = (0, 0);
+        let mut keys = 0;
+        let mut taken = 0;
         for (_, entries) in others {
             keys += entries.len();
             taken += entries.iter().map(entry_bytes).sum::<usize>();
@@ -182,7 +183,9 @@ fn entry_bytes((key, entry): (&String, &InnerStateEntry)) -> usize {
 pub fn prompt_lines(state: &AgentState, user: &str, most: usize) -> (String, Provenance) {
     let mut entries: Vec<(&str, &InnerStateEntry)> = state.inner.visible_to(user).into_iter().collect();
     entries.sort_by(|(key, one), (other_key, other)| (other.updated_at, *key).cmp(&(one.updated_at, *other_key)));
-    let (mut text, mut outside, mut left_out) = (String::new(), Provenance::default(), 0_usize);
+    let mut text = String::new();
+    let mut outside = Provenance::default();
+    let mut left_out = 0_usize;
     for (key, entry) in entries {
         let related =
             if entry.related.is_empty() { String::new() } else { format!(" (see {})", entry.related.join(", ")) };

@@ -125,8 +125,12 @@ pub fn by_name(name: &str) -> Option<&'static Intrinsic> {
 
 /// One that no model is told of, whose parameters the mind itself writes.
 fn order_intrinsic(name: &str, description: &str, begin: BeginFn) -> Intrinsic {
-    let (name, description, schema) = (name.into(), description.into(), "{}".into());
-    let (needs_approval, needs_approval_with, acts_outside) = (false, Vec::new(), false);
+    let name = name.into();
+    let description = description.into();
+    let schema = "{}".into();
+    let needs_approval = false;
+    let needs_approval_with = Vec::new();
+    let acts_outside = false;
     let tool = Tool { name, description, schema, needs_approval, needs_approval_with, acts_outside };
     Intrinsic { tool, begin, finish: finish_without_model }
 }

@@ -20,7 +20,8 @@ impl AgentState {
         let Some(doubt) = doubt else { return };
         // One whose thread is gone is nobody's to be told of.
         let Some(user) = self.threads.get(&doubt.thread_id).map(|thread| thread.user.clone()) else { return };
-        let (turn, text) = (record.envelope.id, late_answer(&doubt, result));
+        let turn = record.envelope.id;
+        let text = late_answer(&doubt, result);
         self.add_entry(record.sequence, &doubt.thread_id, ThreadEntry::Notice { turn, text });
         self.begin_turn(turn, record, TurnCause::Event, &doubt.thread_id, &user);
         self.mark_outside(&doubt.thread_id, turn, &result.outside);

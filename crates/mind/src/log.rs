@@ -219,8 +219,11 @@ impl Log {
             None => (self.state.clone(), self.observed),
         };
         let ahead = self.pending.iter().map(|ahead| ahead.sequence).collect();
-        let (through, last) = (self.read, self.last);
-        let (version, answers, work_answers) = (SNAPSHOT_VERSION, None, None);
+        let through = self.read;
+        let last = self.last;
+        let version = SNAPSHOT_VERSION;
+        let answers = None;
+        let work_answers = None;
         let forgotten = self.forgotten.clone().unwrap_or_default();
         let chain = self.chain.clone();
         Snapshot { version, log, through, last, observed, state, ahead, chain, answers, work_answers, forgotten }
@@ -300,7 +303,8 @@ impl Log {
     }
 
     fn push_pending(&mut self, record: Record) {
-        let (sequence, is_order) = (record.sequence, order_overtaking::order_in(&record.body).is_some());
+        let sequence = record.sequence;
+        let is_order = order_overtaking::order_in(&record.body).is_some();
         // Orders may overtake what is before them, so they are at hand wherever they stand.
         let orders = || self.pending.iter().filter(|ahead| ahead.as_order().is_some()).count();
         let has_room = |held| self.pending.len() < held || is_order && orders() < held;
@@ -321,7 +325,8 @@ impl Log {
 
     /// Takes in the decision that this replica has just committed. Records written before it are still to be read.
     pub fn push_own_decision(&mut self, record: Record) -> Result<PushOutcome, Divergence> {
-        let (read, last) = (self.read, self.last);
+        let read = self.read;
+        let last = self.last;
         let outcome = self.push(record);
         (self.read, self.last) = (read, last);
         outcome

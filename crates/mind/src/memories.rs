@@ -96,7 +96,8 @@ impl Memories {
     pub fn find_alike(&self, kind: &str, user: &str, content: &str) -> Option<&KnownMemory> {
         let said = word_set(content);
         let is_alike = |known: &&KnownMemory| {
-            let (both, all) = (shared_words(&said, known), word_set(&known.content).union(&said).count());
+            let both = shared_words(&said, known);
+            let all = word_set(&known.content).union(&said).count();
             let is_whole = known.content.len() < CONTENT_BYTES && !known.content.contains("[secret ");
             is_whole && known.kind == kind && known.user == user && all > 0 && both * 100 >= all * ALIKE
         };

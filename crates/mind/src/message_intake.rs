@@ -14,7 +14,8 @@ impl AgentState {
     /// The thread a message is of: the one it names, or its user's own with this agent.
     pub fn thread_id_of(&self, record: &Record, message: &AgentMessage) -> String {
         let agent = record.subject.split('.').nth(2).unwrap_or_default();
-        let (user, named) = (message.user.as_str(), message.thread_id.as_str());
+        let user = message.user.as_str();
+        let named = message.thread_id.as_str();
         if named.is_empty() {
             return threads::single_thread_id(agent, user);
         }
@@ -63,7 +64,8 @@ impl AgentState {
     pub(super) fn place_in_thread(&mut self, sequence: u64, turn_id: Uuid, thread_id: &str) {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         turn.thread_id = thread_id.to_owned();
-        let (words, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());
+        let words = turn.unplaced.take().unwrap_or_default();
+        let user = turn.user.clone();
         let outside = turn.outside.clone();
         let is_silent = turn.chat.as_ref().is_some_and(|chat| chat.has_results);
         let thread = self.threads.entry(thread_id.to_owned()).or_default();

@@ -37,7 +37,8 @@ impl AgentState {
                 let known = Uuid::parse_str(&progress.action_id).ok().and_then(|id| self.in_flight.get_mut(&id));
                 if let Some(known) = known {
                     known.progress = Some(ActionProgress::from_tool(record.envelope.time, progress));
-                    let (thread_id, turn) = (known.thread_id.clone(), known.turn);
+                    let thread_id = known.thread_id.clone();
+                    let turn = known.turn;
                     self.mark_outside(&thread_id, turn, &progress.outside);
                 }
             }

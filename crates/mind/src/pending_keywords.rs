@@ -52,7 +52,8 @@ impl KeywordQueue {
     fn apply_appended(&mut self, memory: &MemoryAppended, thread_id: &str, correlation: &str) {
         self.waiting.retain(|waiting| waiting.memory.memory_id != memory.memory_id);
         if memory.lacks_keywords {
-            let (thread_id, correlation) = (thread_id.to_owned(), correlation.to_owned());
+            let thread_id = thread_id.to_owned();
+            let correlation = correlation.to_owned();
             self.waiting.push_back(PendingKeywords { memory: memory.clone(), thread_id, correlation, attempts: 0 });
         }
     }
@@ -161,7 +162,8 @@ mod tests {
     use super::*;
 
     fn lacking(id: usize, content: &str) -> MemoryAppended {
-        let (memory_id, content) = (format!("m{id}"), content.to_owned());
+        let memory_id = format!("m{id}");
+        let content = content.to_owned();
         MemoryAppended { memory_id, content, lacks_keywords: true, ..Default::default() }
     }
 
@@ -192,7 +194,8 @@ mod tests {
         (0..3).for_each(|id| keywords.apply_appended(&lacking(id, "x"), "t", ""));
         let all = keywords.next_batch().unwrap();
         keywords.apply_appended(&MemoryAppended { memory_id: "m1".into(), ..Default::default() }, "t", "");
-        let (mut pauses, mut sizes) = (Vec::new(), vec![all.len()]);
+        let mut pauses = Vec::new();
+        let mut sizes = vec![all.len()];
         keywords.end_attempt(&all);
         while !keywords.is_nothing() {
             pauses.push(keywords.pause);

@@ -77,7 +77,8 @@ impl PriceList {
     }
 
     fn sum_calls<'c>(&self, calls: impl Iterator<Item = (&'c str, &'c str, TokenCounts)>) -> Amount {
-        let (mut bill, mut cost) = (Amount::default(), TokenCost::default());
+        let mut bill = Amount::default();
+        let mut cost = TokenCost::default();
         for (tier, model, usage) in calls {
             let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
             bill.tokens = bill.tokens.saturating_add(tokens);

@@ -170,7 +170,9 @@ impl Tool {
 impl From<ToolSpec> for Tool {
     fn from(tool: ToolSpec) -> Self {
         let ToolSpec { name, description, schema, needs_approval, needs_approval_with, acts_outside, .. } = tool;
-        let (name, description, schema) = (name.into(), description.into(), schema.into());
+        let name = name.into();
+        let description = description.into();
+        let schema = schema.into();
         Self { name, description, schema, needs_approval, needs_approval_with, acts_outside }
     }
 }

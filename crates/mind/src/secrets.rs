@@ -83,7 +83,8 @@ fn replace_secrets(cleaned: RedactedText, found: &[SecretSpan]) -> RedactedText 
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
     for SecretSpan { at, kind } in found {
-        let (before, secret) = (text.get(from..at.start), text.get(at.clone()));
+        let before = text.get(from..at.start);
+        let secret = text.get(at.clone());
         shown.push_str(before.unwrap_or_default());
         let secret = secret.unwrap_or_default();
         let known = secrets.iter().find(|(_, other)| other == secret).map(|(name, _)| name.clone());

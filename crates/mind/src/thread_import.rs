@@ -69,7 +69,8 @@ impl AgentState {
         let keeping = EntryRetention { limit, now: now.map(|now| said_at.unwrap_or(now)), in_steps };
         if let Some(thread) = self.threads.get_mut(&message.thread_id) {
             // It is no news of the day on which it is taken in.
-            let (news, touched) = (thread.news, thread.touched);
+            let news = thread.news;
+            let touched = thread.touched;
             thread.push(record.sequence, entry, keeping);
             (thread.news, thread.touched) = (news, touched);
         }

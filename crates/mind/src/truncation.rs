@@ -16,8 +16,10 @@ struct CutNote {
 /// Returns the text without this part, with a note of the bytes left out, including those of earlier cuts in the part.
 /// An earlier note that overlaps the part is removed whole.
 pub fn without_range(text: &str, part: Range<usize>) -> String {
-    let (mut begin, mut end) = (part.start, part.end);
-    let (mut in_notes, mut before) = (0_usize, 0_usize);
+    let mut begin = part.start;
+    let mut end = part.end;
+    let mut in_notes = 0_usize;
+    let mut before = 0_usize;
     for CutNote { place, left_out } in
         cut_notes(text).filter(|note| note.place.start < part.end && note.place.end > part.start)
     {
@@ -26,7 +28,8 @@ pub fn without_range(text: &str, part: Range<usize>) -> String {
         before = before.saturating_add(left_out);
     }
     let left_out = (end - begin).saturating_sub(in_notes).saturating_add(before);
-    let (kept, rest) = (text.get(..begin).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let kept = text.get(..begin).unwrap_or_default();
+    let rest = text.get(end..).unwrap_or_default();
     let before_rest = if rest.is_empty() { "" } else { BEFORE_REST };
     format!("{kept}{BEFORE_NOTE}{left_out}{BEHIND_NOTE}{before_rest}{rest}")
 }

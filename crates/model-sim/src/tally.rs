@@ -224,11 +224,9 @@ mod tests {
     #[test]
     fn requests_are_counted_when_they_come_and_when_they_end() {
         let tally = Arc::new(Tally::default());
-        let (one, two, three) = (
-            tally.open(asked("a", "hello")),
-            tally.open(asked("a", "hello")),
-            tally.open(CountedRequest { text: "bye".to_owned(), ..CountedRequest::default() }),
-        );
+        let one = tally.open(asked("a", "hello"));
+        let two = tally.open(asked("a", "hello"));
+        let three = tally.open(CountedRequest { text: "bye".to_owned(), ..CountedRequest::default() });
         one.mark_answered();
         drop(two);
         let page = tally.page(true, false);

@@ -163,7 +163,8 @@ fn whole_expression(source: &str) -> Option<&str> {
 
 /// Like `collect`, but goes on after a failure to find the others.
 fn collect_all<T>(parts: impl Iterator<Item = Result<T, Vec<String>>>) -> Result<Vec<T>, Vec<String>> {
-    let (mut collected, mut mistakes) = (Vec::new(), Vec::new());
+    let mut collected = Vec::new();
+    let mut mistakes = Vec::new();
     for part in parts {
         match part {
             Ok(value) => collected.push(value),

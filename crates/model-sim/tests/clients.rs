@@ -254,8 +254,8 @@ async fn it_stops_though_requests_hang_and_stall() {
     stalling["stream"] = json!(true);
     let mut stalled = simulator.post(&stalling).await;
     assert!(stalled.chunk().await.expect("a first half").is_some());
-    let (mut hanging, request) =
-        (TcpStream::connect(simulator.address).await.expect("it accepts"), body("hang").to_string());
+    let mut hanging = TcpStream::connect(simulator.address).await.expect("it accepts");
+    let request = body("hang").to_string();
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: sim\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
         request.len(),

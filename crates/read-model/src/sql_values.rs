@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn long_keys_stay_apart_and_are_short() {
-        let (one, other) = ("x".repeat(5_000), "x".repeat(5_001));
+        let one = "x".repeat(5_000);
+        let other = "x".repeat(5_001);
         assert_ne!(SqlKey::from(one.as_str()), SqlKey::from(other.as_str()));
         assert_eq!(SqlKey::from(one.as_str()), SqlKey::from(one.as_str()));
         let widest = "\u{10ffff}".repeat(5_000);

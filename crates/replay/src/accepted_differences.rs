@@ -90,7 +90,9 @@ impl AcceptedDifferences {
                 accept.sequence == decision.sequence && accept.outcome.is_none_or(|it| it == decision.outcome)
             })
         };
-        let (mut result, mut failed, mut accepted) = (Grade::Passed, Vec::new(), Vec::new());
+        let mut result = Grade::Passed;
+        let mut failed = Vec::new();
+        let mut accepted = Vec::new();
         for decision in report.decisions.iter().filter(|it| !it.outcome.is_acceptable()) {
             match (of(decision), decision.outcome) {
                 (Some(accept), _) => {

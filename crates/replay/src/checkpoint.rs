@@ -170,7 +170,9 @@ impl SectionBuilder {
 
     fn close(&mut self) {
         let sha256 = to_hex(std::mem::take(&mut self.sum).finalize());
-        let (messages, first, last) = (std::mem::take(&mut self.messages), self.first, self.last);
+        let messages = std::mem::take(&mut self.messages);
+        let first = self.first;
+        let last = self.last;
         self.sections.push(CheckpointSection { messages, first, last, sha256 });
     }
 
@@ -216,7 +218,11 @@ pub struct CheckpointComparison {
 impl<'c> CheckpointComparer<'c> {
     /// Nothing was read yet.
     pub fn new(checkpoint: &'c Checkpoint) -> Self {
-        let (section, messages, read, covered, others) = (0, 0, 0, 0, 0);
+        let section = 0;
+        let messages = 0;
+        let read = 0;
+        let covered = 0;
+        let others = 0;
         Self { checkpoint, section, sum: Sha256::default(), messages, read, covered, others, found: None }
     }
 
@@ -247,13 +253,16 @@ impl<'c> CheckpointComparer<'c> {
 
     /// The log is at its end.
     pub fn finish(mut self) -> CheckpointComparison {
-        let (end, sequence) = (self.read, self.checkpoint.sequence);
+        let end = self.read;
+        let sequence = self.checkpoint.sequence;
         self.close_sections_before(if end < sequence { end } else { u64::MAX });
         let cut = (end < sequence).then_some(CheckpointDifference::Truncated { end, sequence });
         let Checkpoint { sections, messages, .. } = self.checkpoint;
         // What it does not reach is not there.
         let (sections, unread) = (sections.len() as u64, sections.len().saturating_sub(self.section) as u64);
-        let (other_sections, messages, found) = (self.others + unread, *messages, self.covered);
+        let other_sections = self.others + unread;
+        let messages = *messages;
+        let found = self.covered;
         CheckpointComparison { difference: self.found.or(cut), sections, other_sections, messages, found }
     }
 }

@@ -320,7 +320,8 @@ impl Cut {
         if let Some(StartedActionKind::Call { tool, arguments }) =
             self.begun.get(&result.action_id).map(|begun| &begun.what)
         {
-            let (tool, arguments) = (tool.clone(), arguments.clone());
+            let tool = tool.clone();
+            let arguments = arguments.clone();
             self.recorded.calls.push(RecordedCall { tool, arguments, result: result.clone(), at });
         }
     }
@@ -403,7 +404,8 @@ mod tests {
             agent.decide(&[text_completion("noon")]);
             (called, learned)
         };
-        let (first, second) = (once(&mut agent, "\"12:00\""), once(&mut agent, "\"12:01\""));
+        let first = once(&mut agent, "\"12:00\"");
+        let second = once(&mut agent, "\"12:01\"");
         (agent, [first.0, second.0], [first.1, second.1])
     }
 

@@ -25,7 +25,8 @@ pub struct DecisionCall {
 /// calls in one form.
 pub fn effects_of(decision: &AgentDecision) -> AgentDecision {
     let events = decision.events.iter().filter(|event| is_effect(event)).cloned().map(normalize_call).collect();
-    let (completions, given_up) = (Vec::new(), Vec::new());
+    let completions = Vec::new();
+    let given_up = Vec::new();
     AgentDecision {
         events,
         completions,

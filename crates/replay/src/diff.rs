@@ -98,10 +98,12 @@ impl Diff {
     /// # Errors
     /// If the reports are not of the same log, or one of them names a decision twice.
     pub fn between(before: &Report, after: &Report) -> Result<Self, NotComparable> {
-        let (one, other) = (index_by_position(before)?, index_by_position(after)?);
+        let one = index_by_position(before)?;
+        let other = index_by_position(after)?;
         let mut places: Vec<_> = one.keys().chain(other.keys().filter(|place| !one.contains_key(*place))).collect();
         places.sort_unstable();
-        let (mut unchanged, mut decisions) = (0, Vec::new());
+        let mut unchanged = 0;
+        let mut decisions = Vec::new();
         for place in places {
             match compare_decisions(one.get(place).copied(), other.get(place).copied())? {
                 Some(change) => decisions.push(change),
@@ -111,7 +113,8 @@ impl Diff {
         let differs =
             |(agent, digest): &(&Name, &String)| after.states.get(*agent).is_some_and(|other| *other != **digest);
         let states = before.states.iter().filter(differs).map(|(agent, _)| agent.clone()).collect();
-        let (before, after) = (ReportOrigin::from(before), ReportOrigin::from(after));
+        let before = ReportOrigin::from(before);
+        let after = ReportOrigin::from(after);
         Ok(Self { report: DiffFormat::V1, before, after, unchanged, decisions, states })
     }
 
@@ -139,7 +142,8 @@ fn compare_decisions(
     after: Option<&DecisionReport>,
 ) -> Result<Option<DecisionChange>, NotComparable> {
     let Some(decision) = before.or(after) else { return Ok(None) };
-    let (agent, sequence) = (decision.agent.clone(), decision.sequence);
+    let agent = decision.agent.clone();
+    let sequence = decision.sequence;
     let change = match (before, after) {
         (None, _) => DecisionChangeKind::Appeared,
         (_, None) => DecisionChangeKind::Vanished,
@@ -214,7 +218,8 @@ mod tests {
 
     #[test]
     fn reports_of_other_logs_are_not_compared() {
-        let (one, other) = (report(&[(3, OutcomeClass::Same, "a")]), report(&[(3, OutcomeClass::Same, "b")]));
+        let one = report(&[(3, OutcomeClass::Same, "a")]);
+        let other = report(&[(3, OutcomeClass::Same, "b")]);
         assert!(matches!(Diff::between(&one, &other), Err(NotComparable::OtherLog { sequence: 3, .. })));
         let twice = report(&[(3, OutcomeClass::Same, "a"), (3, OutcomeClass::Same, "a")]);
         assert!(matches!(Diff::between(&twice, &one), Err(NotComparable::Twice { .. })));

@@ -161,7 +161,8 @@ impl Shadow {
         if control.recorded_decision().completions.iter().any(has_lost_words) {
             return None;
         }
-        let (then, now) = (control.run_recorded(), candidate.run_recorded());
+        let then = control.run_recorded();
+        let now = candidate.run_recorded();
         then.decision.ok()?;
         let asked_now: BTreeSet<String> = now.asked.iter().map(|asked| asked.request.digest()).collect();
         let is_kept = |asked: &&ReplayedCall| {
@@ -225,7 +226,8 @@ pub(crate) fn expected_calls(asked: &[ReplayedCall], then: &[ReplayedCall], kept
             let as_then = then.iter().find(|it| it.completion == asked.completion).filter(|_| recorded > 0);
             let then = as_then.map(|it| tokens::of_request(&it.request) as u64).filter(|then| *then > 0);
             let input_tokens = then.map_or(counted, |then| recorded.saturating_mul(counted).div_ceil(then));
-            let (tier, output_tokens) = (asked.request.tier, answer_tokens(&asked.completion));
+            let tier = asked.request.tier;
+            let output_tokens = answer_tokens(&asked.completion);
             ExpectedCall { tier, input_tokens, is_counted: then.is_none(), output_tokens }
         })
         .collect()
@@ -242,7 +244,8 @@ fn answer_tokens(completion: &Completion) -> u64 {
 impl Sample {
     /// One that was not asked, or not to the end.
     pub fn not_asked(reason: String) -> Self {
-        let (actions, differences) = (Vec::new(), Vec::new());
+        let actions = Vec::new();
+        let differences = Vec::new();
         Self {
             outcome: SampleOutcome::NotAsked,
             calls: 0,
@@ -289,7 +292,8 @@ impl From<Vec<Sample>> for Samples {
 
 impl Lanes {
     pub fn from_samples(control: Vec<Sample>, candidate: Vec<Sample>) -> Self {
-        let (control, candidate) = (Samples::from(control), Samples::from(candidate));
+        let control = Samples::from(control);
+        let candidate = Samples::from(candidate);
         let verdict = LaneVerdict::from_rates(control.rate, candidate.rate);
         // In ten-thousandths: more would be pretence.
         let chance = (fisher_p_value(control.rate, candidate.rate) * 10_000.0).round() / 10_000.0;

@@ -114,7 +114,8 @@ impl Proof {
 impl Prover {
     /// These agents, or all where none are named; `mark` is the place in the log at which a checkpoint looks.
     pub fn new(agents: BTreeSet<Name>, extent: LogExtent, mark: Option<u64>) -> Self {
-        let (held, heads) = (BTreeMap::new(), BTreeMap::new());
+        let held = BTreeMap::new();
+        let heads = BTreeMap::new();
         Self { agents, extent, read: 0, held, stopped: None, gaps: Vec::new(), mark, heads }
     }
 

@@ -85,7 +85,8 @@ pub struct Share {
 impl Dispatch {
     /// These agents, or all where none are named.
     pub fn new(agents: BTreeSet<Name>, range: Range, changes: &ReplayChanges) -> Self {
-        let (met, counts) = (BTreeSet::new(), OutcomeCounts::default());
+        let met = BTreeSet::new();
+        let counts = OutcomeCounts::default();
         Self { agents, range, changed: changes.describe(), read: 0, met, counts, stopped: None }
     }
 

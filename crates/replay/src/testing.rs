@@ -45,7 +45,8 @@ pub fn name(text: &str) -> Name {
 
 /// An image with these bytes, as a part of a message.
 pub fn image(bytes: &[u8]) -> Part {
-    let (media_type, digest) = ("image/png".into(), media::digest(bytes));
+    let media_type = "image/png".into();
+    let digest = media::digest(bytes);
     Part { media_type, digest, size: bytes.len() as u64, ..Part::default() }
 }
 

@@ -211,7 +211,8 @@ impl WhatIf {
         let unknown_before = self.counts.unknown;
         let agent = subjects::find_route(&record.subject).map(|(_, agent)| agent);
         let hangs_on = |ids: &BTreeMap<String, u64>| ids.get(&decision.input_id).copied();
-        let (gone, unknown) = (hangs_on(&self.gone), hangs_on(&self.unknown));
+        let gone = hangs_on(&self.gone);
+        let unknown = hangs_on(&self.unknown);
         let is_lost = agent.as_ref().is_some_and(|agent| self.lost.contains(agent));
         let left = agent.as_ref().and_then(|agent| self.waiting_message_of(agent, decision));
         match (gone, unknown, left) {
@@ -407,7 +408,8 @@ fn empty_decision(record: &Record, decision: &AgentDecision, cursor: u64) -> Rec
 }
 
 fn edited_body(record: &Record, json: &[u8]) -> Result<Body, WhatIfError> {
-    let (at, type_name) = (record.sequence, record.envelope.type_name.clone());
+    let at = record.sequence;
+    let type_name = record.envelope.type_name.clone();
     let body = Body::read_strictly(&type_name, json);
     let body = body.map_err(|error| WhatIfError::Body { at, type_name, why: error.to_string() })?;
     // As it would be read from the log.

@@ -32,7 +32,8 @@ const STREAMED: [&str; 2] = ["Event", "TurnStatus"];
 
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
-    let (mut messages, mut in_paths) = (Vec::new(), BTreeSet::new());
+    let mut messages = Vec::new();
+    let mut in_paths = BTreeSet::new();
     for rpc in crate::rpcs::all(contract)? {
         // The stream is described by hand: its answer has a form of its own.
         let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else {
@@ -65,7 +66,8 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
 fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::Result<()> {
     let words = comment(&rpc.method.parent_file(), rpc.method.path());
     let (summary, description) = words.split_once(". ").unwrap_or((words.trim_end_matches('.'), ""));
-    let (verb, id) = (rpc.verb.to_lowercase(), text(operation, "id"));
+    let verb = rpc.verb.to_lowercase();
+    let id = text(operation, "id");
     let id = if id.is_empty() { uncapitalized(rpc.method.name()) } else { id };
     writeln!(out, "    {verb}:\n      tags: [{}]\n      operationId: {id}", text(operation, "tag"))?;
     writeln!(out, "      summary: {}", quoted(summary))?;
@@ -177,7 +179,8 @@ fn schemas(
     mut messages: Vec<MessageDescriptor>,
     in_paths: &BTreeSet<String>,
 ) -> anyhow::Result<String> {
-    let (mut out, mut written) = (String::new(), BTreeSet::new());
+    let mut out = String::new();
+    let mut written = BTreeSet::new();
     messages.reverse();
     while let Some(message) = messages.pop() {
         let name = message.name().to_owned();
@@ -191,7 +194,8 @@ fn schemas(
         if !words.is_empty() {
             writeln!(out, "      description: {}", quoted(&words))?;
         }
-        let (mut required, mut properties) = (Vec::new(), String::new());
+        let mut required = Vec::new();
+        let mut properties = String::new();
         for field in message.fields().filter(|field| !in_paths.contains(field.full_name())) {
             let option = option(contract, &field)?;
             let says = |what: &str| option.as_ref().is_some_and(|option| flag(option, what));

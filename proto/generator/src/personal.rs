@@ -68,7 +68,8 @@ pub fn is_personal(contract: &Contract, field: &FieldDescriptor) -> anyhow::Resu
 
 /// Returns the code that visits a field; `None` if the field holds nothing personal.
 fn of(contract: &Contract, field: &FieldDescriptor, holding: &BTreeSet<String>) -> anyhow::Result<Option<String>> {
-    let (name, many) = (field.name(), field.is_list());
+    let name = field.name();
+    let many = field.is_list();
     if is_personal(contract, field)? {
         let value = if field.kind() == Kind::Bytes { "Bytes" } else { "Text" };
         return Ok(Some(match many {

@@ -25,8 +25,11 @@ pub struct Rpc {
 
 /// The rpcs that are asked and answered once, by service; and of all, the endpoints.
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
-    let (mut rpcs, mut paths) = (GENERATED.to_owned(), format!("{GENERATED}\n"));
-    let (mut access, mut fields, mut routes) = (String::new(), String::new(), String::new());
+    let mut rpcs = GENERATED.to_owned();
+    let mut paths = format!("{GENERATED}\n");
+    let mut access = String::new();
+    let mut fields = String::new();
+    let mut routes = String::new();
     let mut servers = String::new();
     for declared in all(contract)?.chunk_by(|one, next| one.service() == next.service()) {
         let service = declared.first().map(Rpc::service).unwrap_or_default();
@@ -42,8 +45,11 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         }
         writeln!(rpcs, "\nrpcs! {{ generated::{}_server::{service}:", service.to_lowercase())?;
         for rpc in declared {
-            let (name, input, output) = (rpc.name(), rpc.method.input(), rpc.method.output());
-            let (input, output) = (input.name(), output.name());
+            let name = rpc.name();
+            let input = rpc.method.input();
+            let output = rpc.method.output();
+            let input = input.name();
+            let output = output.name();
             writeln!(rpcs, "    {name}({input}) -> {output} = {} {},", rpc.verb, name.to_uppercase())?;
         }
         writeln!(rpcs, "}}")?;
@@ -116,7 +122,8 @@ impl Rpc {
             "closed" => Ok("Closed"),
             other => bail!("{}: {other:?} is none of free, named, asked and closed", self.method.full_name()),
         };
-        let (agents, user) = (limited("agents")?, limited("user")?);
+        let agents = limited("agents")?;
+        let user = limited("user")?;
         Ok(format!("row({:?}, {}, {needs}, {agents}, {user})", self.verb, self.name().to_uppercase()))
     }
 }

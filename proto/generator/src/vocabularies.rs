@@ -40,7 +40,8 @@ pub fn file(contract: &Contract) -> anyhow::Result<Generated> {
                 ""
             };
             let name = if field.name() == "type" { "r#type" } else { field.name() };
-            let (message, method) = (message.name(), format!("{}_word", field.name()));
+            let message = message.name();
+            let method = format!("{}_word", field.name());
             writeln!(out, "    {optional}{message}.{name} as {method}: {},", vocabulary.name())?;
         }
     }

@@ -76,7 +76,8 @@ impl AbandonedCalls {
         let received = ProgressHandle::default();
         let mut calls = self.lock();
         calls.begun += 1;
-        let (request, begun) = (request.clone(), Instant::now());
+        let request = request.clone();
+        let begun = Instant::now();
         let under_way = InFlightCall { lane: self.lane, request, begun, received: received.clone() };
         let number = calls.begun;
         calls.in_flight.insert(number, under_way);
@@ -226,7 +227,8 @@ mod tests {
     fn what_is_given_up_in_one_lane_goes_on_in_the_other() {
         let foreground = AbandonedCalls::default();
         let work = foreground.for_background_lane();
-        let (acknowledging, working) = (asking(&foreground, "fast"), asking(&work, "heavy"));
+        let acknowledging = asking(&foreground, "fast");
+        let working = asking(&work, "heavy");
         foreground.interrupt();
         assert_eq!(work.all().iter().map(|call| call.tier.as_str()).collect::<Vec<_>>(), ["fast"]);
         assert!(working.finish() && !acknowledging.finish());

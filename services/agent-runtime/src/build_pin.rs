@@ -83,7 +83,8 @@ async fn write(bus: &Bus, basis: &DecisionBasis) -> Result<(), BusError> {
     for _ in 0..RACES {
         // All that were ever written, which are few: builds side by side take turns in being the newest.
         // What bounds of money rest on is what the newest one says, so one that was in force before is written again.
-        let (mut last, mut known) = (0, false);
+        let mut last = 0;
+        let mut known = false;
         bus.read_all(&subject, 0, |raw| {
             last = raw.sequence;
             let body = raw.without_carried_mark().read(bus.limits.max_body_bytes).map(|record| record.body);
@@ -147,7 +148,8 @@ mod tests {
     #[test]
     fn it_says_the_price_of_each_tier_or_of_the_one_that_stands_for_it() {
         let price = |input, output| Some(BasisPrice { input, output, ..Default::default() });
-        let (dear, cheap) = (json!({ "input": 1.25, "output": "10" }), json!({ "input": 0.000001, "output": 0 }));
+        let dear = json!({ "input": 1.25, "output": "10" });
+        let cheap = json!({ "input": 0.000001, "output": 0 });
         assert_eq!(prices(json!({})), [None, None, None]);
         assert_eq!(prices(json!({ "heavy": { "price": dear } })), [price(1_250_000, 10_000_000); 3]);
         let tiers = json!({ "heavy": { "price": dear }, "fast": { "price": cheap }, "light": {} });

@@ -151,7 +151,9 @@ mod tests {
     }
 
     fn piece(call_id: &str, index: u32, text: &str, reasoning: bool) -> LiveToken {
-        let (thread_id, text, call_id) = ("t".to_owned(), text.to_owned(), call_id.to_owned());
+        let thread_id = "t".to_owned();
+        let text = text.to_owned();
+        let call_id = call_id.to_owned();
         LiveToken { thread_id, index, text, reasoning, call_id }
     }
 
@@ -161,7 +163,8 @@ mod tests {
 
     #[test]
     fn what_was_written_of_the_call_under_way_is_repeated_until_its_turn_is_over() {
-        let (drafts, agent) = (Drafts::default(), Name::parse("cook").unwrap());
+        let drafts = Drafts::default();
+        let agent = Name::parse("cook").unwrap();
         let writing = drafts.open(&agent, Uuid::from_u128(1));
         let envelope = envelope();
         for (index, (text, reasoning)) in
@@ -179,7 +182,8 @@ mod tests {
 
     #[test]
     fn of_a_long_draft_the_end_is_kept() {
-        let (drafts, agent) = (Drafts::default(), Name::parse("cook").unwrap());
+        let drafts = Drafts::default();
+        let agent = Name::parse("cook").unwrap();
         let writing = drafts.open(&agent, Uuid::from_u128(1));
         let envelope = envelope();
         for index in 0..3 {

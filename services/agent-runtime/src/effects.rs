@@ -56,7 +56,8 @@ impl Effects {
                 self.bus.register_hook(agent, task, &HookRegistration { trigger, state, decided }).await?;
             }
             Effect::Ask(PeerMessage { id, agent, correlation, body }) => {
-                let (envelope, decided) = (self.message_envelope(record, decided, id, correlation), decided.sequence);
+                let envelope = self.message_envelope(record, decided, id, correlation);
+                let decided = decided.sequence;
                 let body = AgentRequest { decided, ..body };
                 self.bus.publish(&OutgoingEvent::new(&AGENT_REQUEST, &agent, envelope, body)).await?;
             }

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn what_is_not_reported_is_estimated_and_marked() {
-        let (asked, nothing) = (request_tokens(&request(), 1.0), AnswerProgress::default());
+        let asked = request_tokens(&request(), 1.0);
+        let nothing = AnswerProgress::default();
         assert!((100..=110).contains(&asked), "{asked}");
         let table = [
             (told("hello world", [7, 3]), (7, 3, false)),

@@ -103,8 +103,10 @@ mod tests {
     fn operators_are_told_what_fails_until_it_answers_or_the_partition_is_elsewhere() {
         let readiness = Readiness::silent();
         let all = FailingCalls::new(readiness.clone());
-        let (one, other) = (all.for_partition(1), all.for_partition(2));
-        let (ann, bob) = (Name::parse("ann").unwrap(), Name::parse("bob").unwrap());
+        let one = all.for_partition(1);
+        let other = all.for_partition(2);
+        let ann = Name::parse("ann").unwrap();
+        let bob = Name::parse("bob").unwrap();
         let mut agent = AgentState::default();
         failed(&mut agent, "light", true);
         failed(&mut agent, "light", true);

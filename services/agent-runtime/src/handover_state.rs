@@ -70,7 +70,8 @@ pub async fn write(bus: &Bus, partition: u32, agents: BTreeMap<Name, AgentHandov
 }
 
 async fn try_write(bus: &Bus, partition: u32, handed_over: BTreeMap<Name, AgentHandover>) -> Result<(), BusError> {
-    let (mut agents, mut size) = (Vec::new(), 0);
+    let mut agents = Vec::new();
+    let mut size = 0;
     for (agent, AgentHandover { decided, answers: answered }) in handed_over {
         let (content, is_sealed) = snapshots::seal_content(bus, &agent, PLACE, pack(&answered).0).await?;
         let of_agent = AgentEntry { agent, decided, is_sealed, content: BASE64_STANDARD.encode(content) };

@@ -47,8 +47,13 @@ impl<'a> LiveAnswer<'a> {
         thread_id: &'a str,
         writing: &'a DraftWriter,
     ) -> Self {
-        let (call_id, held) = (String::new(), String::new());
-        let (index, pieces, reasoning, is_heard, words) = (0, 0, false, false, None);
+        let call_id = String::new();
+        let held = String::new();
+        let index = 0;
+        let pieces = 0;
+        let reasoning = false;
+        let is_heard = false;
+        let words = None;
         Self { bus, agent, cause, thread_id, writing, call_id, index, held, pieces, reasoning, is_heard, words }
     }
 
@@ -95,13 +100,17 @@ impl<'a> LiveAnswer<'a> {
         if self.held.is_empty() {
             return;
         }
-        let (id, now) = (self.bus.new_id(), self.bus.now());
+        let id = self.bus.new_id();
+        let now = self.bus.now();
         let envelope = self.cause.follow_up(id, Service::AgentRuntime, Origin::Internal, now);
-        let (text, thread_id) = (std::mem::take(&mut self.held), self.thread_id.to_owned());
+        let text = std::mem::take(&mut self.held);
+        let thread_id = self.thread_id.to_owned();
         if self.call_id.is_empty() {
             self.call_id = id.to_string();
         }
-        let (index, reasoning, call_id) = (self.index, self.reasoning, self.call_id.clone());
+        let index = self.index;
+        let reasoning = self.reasoning;
+        let call_id = self.call_id.clone();
         let token = LiveToken { thread_id, index, text, reasoning, call_id };
         self.index += 1;
         self.measure(reasoning);

@@ -324,7 +324,8 @@ impl Model {
         let completion = estimate::fill_in_tokens(completion, request, &received.get(), self.config.tokenizer_factor());
         spans::record_answer(&span, &completion);
         span.in_scope(|| {
-            let (metrics, provider) = (&models.metrics, self.server.provider);
+            let metrics = &models.metrics;
+            let provider = self.server.provider;
             agent_metrics::record_call(metrics, &self.config, provider, request.tier, &completion, asked.elapsed());
         });
         Completion {

@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn a_pause_is_as_long_as_the_endpoint_says_or_doubles() {
-        let (pauses, first) = (Pauses::default(), Duration::from_millis(250));
+        let pauses = Pauses::default();
+        let first = Duration::from_millis(250);
         let failed = |retry_after_ms| Completion {
             error: Some(CompletionError { retry_after_ms, ..Default::default() }),
             ..Default::default()

@@ -269,7 +269,8 @@ impl Shard {
         if !is_ours || matches!(reason, UnreadableRecord::Carried { .. }) || !self.dead_letters.insert(raw.sequence) {
             return;
         }
-        let (bus, told) = (self.shards.bus.clone(), self.events.clone());
+        let bus = self.shards.bus.clone();
+        let told = self.events.clone();
         self.spawn(async move {
             bus.write_unreadable_with_retry(Consumer::AgentRuntime.name(), &raw, &reason.to_string()).await;
             let _ = told.send(ShardEvent::SetAside(raw.sequence));
@@ -288,7 +289,9 @@ impl Shard {
     }
 
     fn load(&mut self, agent: &Name, absent: AgentHistory, again: bool) {
-        let (shards, told, agent) = (self.shards.clone(), self.events.clone(), agent.clone());
+        let shards = self.shards.clone();
+        let told = self.events.clone();
+        let agent = agent.clone();
         // What is being read wakes it, and comes by itself.
         let known = match absent {
             AgentHistory::New(first) => first - 1,
@@ -359,7 +362,9 @@ impl Shard {
     }
 
     fn fetch(&mut self, agent: &Name, sequences: Vec<u64>) {
-        let (bus, told, agent) = (self.shards.bus.clone(), self.events.clone(), agent.clone());
+        let bus = self.shards.bus.clone();
+        let told = self.events.clone();
+        let agent = agent.clone();
         self.spawn(async move {
             let mut fetched = Vec::with_capacity(sequences.len());
             for sequence in sequences {

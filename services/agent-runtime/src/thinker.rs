@@ -181,7 +181,8 @@ impl Thinker {
         paid: &CompletionCache,
         turn: &TurnHandle,
     ) -> AgentDecision {
-        let (given_up, epoch) = (paid.calls_to_report(&decision), self.epoch.current());
+        let given_up = paid.calls_to_report(&decision);
+        let epoch = self.epoch.current();
         let decision = with_abandoned_calls(decision, given_up, epoch);
         let decision = match state.profile.as_ref().is_some_and(Profile::records_cost) {
             true => with_cost_of_abandoned_calls(decision, &self.limits.prices, epoch),
@@ -278,8 +279,10 @@ impl Thinker {
         thread_id: &str,
         decision: AgentDecision,
     ) -> Result<(Record, ContentDigest), BusError> {
-        let (guard, whose) = (state.decided, state.data_subjects_of(agent.as_str(), input, &decision));
-        let (id, now) = (decision_id(input), self.bus.now());
+        let guard = state.decided;
+        let whose = state.data_subjects_of(agent.as_str(), input, &decision);
+        let id = decision_id(input);
+        let now = self.bus.now();
         let envelope = cause_envelope(input).follow_up(id, Service::AgentRuntime, Origin::Internal, now);
         let event = OutgoingEvent::new(&AGENT_DECISION, agent, envelope.with_thread(thread_id), decision)
             .with_data_subject(whose);

@@ -176,7 +176,8 @@ impl CompletionCache {
     }
 
     pub fn store(&self, completion: &Completion, attempt: u32) {
-        let (digest, completion) = (completion.request_digest.clone(), completion.clone());
+        let digest = completion.request_digest.clone();
+        let completion = completion.clone();
         match completion.error {
             None => _ = self.lock().answers.insert(digest, completion),
             Some(_) => _ = self.lock().failed.insert((digest, attempt), completion),

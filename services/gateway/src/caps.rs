@@ -112,7 +112,8 @@ impl CapHolder {
 
     /// Returns the query for the usage that counts towards the owner's caps.
     fn usage_query(&self) -> UsageQuery {
-        let (mut user, mut entered_by) = (None, None);
+        let mut user = None;
+        let mut entered_by = None;
         match self {
             Self::User(name) => user = Some(name.clone()),
             Self::Key(id) => entered_by = Some(kairo_core::principal::Principal::api_key(id).to_string()),

@@ -181,7 +181,8 @@ fn collect_files(built: &'static Dir<'static>) -> BTreeMap<&'static str, Console
         |path: &str, ending| contents.get(format!("{path}.{ending}").as_str()).copied().map(FileContent::from_bytes);
     let plain = contents.iter().filter(|(path, _)| !path.ends_with(".br") && !path.ends_with(".gz"));
     let file = |(path, bytes): (&&'static str, &&'static [u8])| {
-        let (brotli, gzip) = (compressed(path, "br"), compressed(path, "gz"));
+        let brotli = compressed(path, "br");
+        let gzip = compressed(path, "gz");
         (*path, ConsoleFile { content_type: content_type(path), plain: FileContent::from_bytes(bytes), brotli, gzip })
     };
     plain.map(file).collect()

@@ -69,7 +69,8 @@ impl<T: Clone> Dispatcher<T> {
         let (queue, items) = mpsc::channel(self.waiting);
         let mut index = self.lock_index();
         index.number += 1;
-        let (number, position) = (index.number, index.position);
+        let number = index.number;
+        let position = index.position;
         let subscribers = index.subscribers.entry(interest.clone()).or_default();
         subscribers.push(QueueSubscriber { number, queue });
         if subscribers.len() == 1 && matches!(interest, Interest::Correlation(_)) {

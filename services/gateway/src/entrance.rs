@@ -47,7 +47,8 @@ struct EntranceRefusal {
 
 /// Writes what other systems publish to the log, until the gateway stops.
 pub async fn run(gateway: Gateway, entrance: Bus) {
-    let (room, writers) = (BacklogSpace(PermitPool::with_capacity(PLACES)), PermitPool::with_capacity(WRITTEN_AT_ONCE));
+    let room = BacklogSpace(PermitPool::with_capacity(PLACES));
+    let writers = PermitPool::with_capacity(WRITTEN_AT_ONCE);
     let listening = async {
         let subscribe = || entrance.subscribe_shared(ENTRANCE);
         let mut heard = entrance.retry_until_success("other systems cannot be heard yet", subscribe).await;
@@ -60,7 +61,9 @@ pub async fn run(gateway: Gateway, entrance: Bus) {
                     continue;
                 }
             };
-            let (gateway, entrance, writers) = (gateway.clone(), entrance.clone(), writers.clone());
+            let gateway = gateway.clone();
+            let entrance = entrance.clone();
+            let writers = writers.clone();
             tokio::spawn(async move {
                 let _permit = writers.acquire(&source).await;
                 let written = store_message(&gateway.bus, &heard).await;
@@ -134,7 +137,8 @@ fn log_subject(entered: &str) -> Result<String, String> {
 /// Returns the headers to write to the log, without reserved ones; an error if they exceed the limits.
 fn filter_headers(sent: &Headers) -> Result<Headers, String> {
     let mut kept = Headers::new();
-    let (mut count, mut bytes) = (0, 0);
+    let mut count = 0;
+    let mut bytes = 0;
     for (name, values) in sent.iter() {
         let text: &str = name.as_ref();
         if RESERVED

@@ -61,7 +61,8 @@ impl RequestFields<Value> {
 impl RequestFields<String> {
     /// Reads a URL's query. An empty field counts as absent; a repeated field is an error.
     pub fn from_query(query: Option<&str>) -> Self {
-        let (mut given, mut errors) = (BTreeMap::new(), Vec::new());
+        let mut given = BTreeMap::new();
+        let mut errors = Vec::new();
         for (field, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if value.is_empty() {
                 continue;

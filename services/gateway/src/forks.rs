@@ -116,9 +116,11 @@ impl HostedForks {
     ) -> Result<Arc<HostedFork>, ForkError> {
         let user = wish.user.or_else(|| parts.last_speaker(&agent)).or_else(|| Name::parse(NOBODY).ok());
         let user = user.unwrap_or_else(|| agent.clone());
-        let (telling, limits) = (ForkHistory::new(self.limits.bytes), self.limits);
+        let telling = ForkHistory::new(self.limits.bytes);
+        let limits = self.limits;
         let questions = ForkQuestions::new(telling.clone());
-        let (at, in_flight) = (parts.at, parts.pending.len());
+        let at = parts.at;
+        let in_flight = parts.pending.len();
         let config = kairo_agent_runtime::Config {
             models: self.models.as_ref().map(|priced| priced.models.clone()).unwrap_or_default(),
             ..kairo_agent_runtime::Config::default()
@@ -139,7 +141,8 @@ impl HostedForks {
         let parts = hosted_fork::HostedForkParts { about, telling, questions, limits, models, holds };
         let (hosted, driver) = HostedFork::new(parts, fork, &self.ending);
         let hosted = Arc::new(hosted);
-        let (id, open) = (hosted.description().fork, self.open.clone());
+        let id = hosted.description().fork;
+        let open = self.open.clone();
         lock_open(&open).insert(id, hosted.clone());
         tokio::spawn(async move {
             let ended = driver.run().await;

@@ -81,7 +81,8 @@ impl LiveListener {
             Some(agent) => Some(PendingTail::request_tail(bus, agent, tail_wait).await?),
             None => None,
         };
-        let (join, ready) = (TailMerge::new(tail.is_some()), VecDeque::new());
+        let join = TailMerge::new(tail.is_some());
+        let ready = VecDeque::new();
         Ok(Self { live, tail, join, ready, max_body: bus.limits.max_body_bytes })
     }
 

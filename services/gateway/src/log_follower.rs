@@ -73,7 +73,8 @@ struct OpenPull {
 impl LogFollower {
     /// Creates a follower that begins after the message at `position`. It does not contact the server yet.
     pub fn new(bus: &Bus, filter: String, position: u64, buffer: usize) -> Self {
-        let (since, headers_only) = (None, false);
+        let since = None;
+        let headers_only = false;
         Self { bus: bus.clone(), filter, buffer, position, since, headers_only, pull: None, failures: 0 }
     }
 

@@ -88,7 +88,8 @@ impl Problem {
     }
 
     pub fn unsupported_media_type() -> Self {
-        let (kind, title) = ("urn:kairo:problem:unsupported-media-type", "unsupported media type");
+        let kind = "urn:kairo:problem:unsupported-media-type";
+        let title = "unsupported media type";
         let detail = "send the header content-type: application/json";
         Self::new(kind, title, StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
@@ -101,7 +102,8 @@ impl Problem {
 
     /// The object store has reached its size limit.
     pub fn storage_full() -> Self {
-        let (kind, title) = ("urn:kairo:problem:full", "no room");
+        let kind = "urn:kairo:problem:full";
+        let title = "no room";
         let detail = "the object store holds as many bytes as it may (nats.objects_max_bytes)";
         Self::new(kind, title, StatusCode::INSUFFICIENT_STORAGE, detail)
     }
@@ -142,7 +144,8 @@ impl Problem {
     }
 
     pub fn too_many_requests(wait: Duration) -> Self {
-        let (kind, title) = ("urn:kairo:problem:too-many-requests", "too many requests");
+        let kind = "urn:kairo:problem:too-many-requests";
+        let title = "too many requests";
         let detail = "more than gateway.rate_per_s requests; the header retry-after says in how many seconds to go on";
         let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
         // Rounded up, so that the next one is allowed.
@@ -152,7 +155,8 @@ impl Problem {
 
     /// The caller has reached its limit of concurrent work.
     pub fn too_many_at_once(what: &str) -> Self {
-        let (kind, title) = ("urn:kairo:problem:too-many-at-once", "too much at once");
+        let kind = "urn:kairo:problem:too-many-at-once";
+        let title = "too much at once";
         let detail = format!("{what}; try again when some of it is over");
         let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
         Self { retry_after: Some(RETRY_AFTER), ..problem }
@@ -160,7 +164,8 @@ impl Problem {
 
     /// A cap on model spending is reached. `anew` is the number of seconds until it resets, if it resets by itself.
     pub fn cap_reached(detail: String, anew: Option<i64>) -> Self {
-        let (kind, title) = ("urn:kairo:problem:cap-reached", "a cap on spending is reached");
+        let kind = "urn:kairo:problem:cap-reached";
+        let title = "a cap on spending is reached";
         let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
         let seconds = anew.and_then(|seconds| u32::try_from(seconds.saturating_add(1)).ok());
         Self { retry_after: seconds.and_then(NonZeroU32::new), ..problem }
@@ -179,7 +184,8 @@ impl Problem {
             "{waiting} while more than {limit} do; send the message again after the seconds that the header retry-after \
              says; orders are taken all the same"
         );
-        let (kind, title) = ("urn:kairo:problem:congested", "too many inputs are waiting");
+        let kind = "urn:kairo:problem:congested";
+        let title = "too many inputs are waiting";
         let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
         Self { retry_after: NonZeroU32::new(CONGESTED_RETRY_AFTER), ..problem }
     }
@@ -214,14 +220,16 @@ impl Problem {
     }
 
     pub fn method_not_allowed() -> Self {
-        let (kind, title) = ("urn:kairo:problem:method-not-allowed", "method not allowed");
+        let kind = "urn:kairo:problem:method-not-allowed";
+        let title = "method not allowed";
         let detail = "the header allow names the methods of this path";
         Self::new(kind, title, StatusCode::METHOD_NOT_ALLOWED, detail)
     }
 
     /// A dependency is away; the same request may succeed later.
     pub fn unavailable(detail: impl Into<String>) -> Self {
-        let (kind, title) = ("urn:kairo:problem:unavailable", "temporarily unavailable");
+        let kind = "urn:kairo:problem:unavailable";
+        let title = "temporarily unavailable";
         Self::new(kind, title, StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 
@@ -247,7 +255,8 @@ impl Problem {
 
     /// The read model did not reach the position that the client asked for within the wait.
     pub fn read_model_behind(position: u64, wanted: u64) -> Self {
-        let (kind, title) = ("urn:kairo:problem:behind", "not as far yet");
+        let kind = "urn:kairo:problem:behind";
+        let title = "not as far yet";
         let detail = format!(
             "the read model takes account of the log up to {position}, and {wanted} was asked for; try again in a moment"
         );
@@ -268,7 +277,8 @@ impl Problem {
 
     /// An agent's part of the log is longer than `gateway.max_replay_bytes`.
     pub fn log_too_long() -> Self {
-        let (kind, title) = ("urn:kairo:problem:log-too-long", "the log is too long");
+        let kind = "urn:kairo:problem:log-too-long";
+        let title = "the log is too long";
         let detail = "the agent's part of the log is longer than gateway.max_replay_bytes; name an earlier place, or read it with \
                       `kairo state` or `kairo incident export`, which have no such bound";
         Self::new(kind, title, StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -304,27 +314,31 @@ impl Problem {
 
     /// The log cannot be replayed: an entry does not follow from those before it, or needs a newer build.
     pub fn unreplayable(broken: &impl std::error::Error) -> Self {
-        let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
+        let kind = "urn:kairo:problem:unreplayable";
+        let title = "the log cannot be followed";
         Self::new(kind, title, StatusCode::CONFLICT, broken.to_string())
     }
 
     /// The log can be replayed, but this decision cannot be made again.
     pub fn decision_unreplayable(why: &str) -> Self {
-        let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
+        let kind = "urn:kairo:problem:unreplayable";
+        let title = "the log cannot be followed";
         Self::new(kind, title, StatusCode::CONFLICT, format!("the decision cannot be made again: {why}"))
     }
 
     /// Retrying does not help: an operator has to act.
     fn needs_operator(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request cannot be answered until an operator sees to it");
-        let (kind, title) = ("urn:kairo:problem:internal", "internal error");
+        let kind = "urn:kairo:problem:internal";
+        let title = "internal error";
         Self::new(kind, title, StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     }
 
     /// A defect, of the gateway or of one of its dependencies.
     pub fn internal(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request could not be answered");
-        let (kind, title) = ("urn:kairo:problem:internal", "internal error");
+        let kind = "urn:kairo:problem:internal";
+        let title = "internal error";
         let detail = "this is not the request's fault; the gateway's log says what went wrong";
         Self::new(kind, title, StatusCode::INTERNAL_SERVER_ERROR, detail)
     }

@@ -104,7 +104,8 @@ struct MessageGeneration {
 
 impl MessageGenerations {
     fn new(span: SignedDuration, capacity: usize) -> Self {
-        let (young, old) = (MessageGeneration::default(), MessageGeneration::default());
+        let young = MessageGeneration::default();
+        let old = MessageGeneration::default();
         let forgotten = Timestamp::MIN;
         Self { span, capacity: (capacity / 2).max(1), young, old, complete_since: None, forgotten }
     }

@@ -68,7 +68,8 @@ pub async fn serve(config: Config, context: ServiceContext) -> Result<(), Servic
     let witnesses = (&directory, &recent, &conversations);
     let Some(tail) = follow_tail(&context.bus, &config.gateway, witnesses, &ending).await else { return Ok(()) };
     recent.look_back(config.gateway.stream_buffer, ending.clone());
-    let (messages, buffer) = (config.gateway.conversation_look_back, config.gateway.stream_buffer);
+    let messages = config.gateway.conversation_look_back;
+    let buffer = config.gateway.stream_buffer;
     conversations.restore_from_log(&context.bus, messages, buffer, ending.clone());
     let objects = MediaStore::new(&context.bus);
     let inventory = ObjectInventory::follow(&objects, ending.clone()).await;
@@ -133,7 +134,9 @@ pub async fn serve(config: Config, context: ServiceContext) -> Result<(), Servic
 /// Returns a token that is cancelled `lame_duck` after shutdown, since load balancers need time to notice it. A
 /// gateway that is not ready has no clients, and its token is cancelled at once.
 fn spawn_lame_duck(context: &ServiceContext, lame_duck: Duration) -> CancellationToken {
-    let (shutdown, readiness, ending) = (context.shutdown.clone(), context.readiness.clone(), CancellationToken::new());
+    let shutdown = context.shutdown.clone();
+    let readiness = context.readiness.clone();
+    let ending = CancellationToken::new();
     let ends = ending.clone();
     tokio::spawn(async move {
         shutdown.cancelled().await;
@@ -156,7 +159,9 @@ async fn follow_tail(
     ending: &CancellationToken,
 ) -> Option<LogTail> {
     let follow = || {
-        let (directory, recent, conversations) = (directory.clone(), recent.clone(), conversations.clone());
+        let directory = directory.clone();
+        let recent = recent.clone();
+        let conversations = conversations.clone();
         let max_body = bus.limits.max_body_bytes;
         let witness = move |message: &_| {
             directory.witness(message);

@@ -81,6 +81,7 @@ impl UserPieces {
 }
 
 fn origin_of(piece: &Record) -> EventOrigin {
-    let (envelope, agent) = (&piece.envelope, subject_owner(&piece.subject));
+    let envelope = &piece.envelope;
+    let agent = subject_owner(&piece.subject);
     EventOrigin::new(envelope.correlation_id, agent, envelope.thread_id.as_deref())
 }

@@ -118,7 +118,8 @@ async fn forward_items<T>(
     events: impl Stream<Item = T>,
     client: mpsc::Sender<T>,
 ) {
-    let (mut pieces, mut events) = (pin!(pieces), pin!(events));
+    let mut pieces = pin!(pieces);
+    let mut events = pin!(events);
     // Waiting for room at the client: one event, or tails, whose number is bounded.
     let mut waiting = VecDeque::new();
     let mut in_a_row = 0;
@@ -159,9 +160,11 @@ fn visible_events<T: Send + 'static>(
     (own, turns): (Option<Arc<StreamOwners>>, Option<Arc<TurnWatcher>>),
     frame: impl Fn(WatchItem<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = T> + Send + 'static {
-    let (seen, of) = (own.clone(), filter.correlation);
+    let seen = own.clone();
+    let of = filter.correlation;
     let said = said.then(move |said| {
-        let (own, turns) = (seen.clone(), turns.clone());
+        let own = seen.clone();
+        let turns = turns.clone();
         async move {
             if let Some(own) = &own {
                 own.apply_events(&said.events).await;

@@ -43,14 +43,16 @@ pub struct ControlListener {
 
 impl ControlListener {
     pub async fn start(requests: RequestHandler, orders: OrderFollower) -> Result<Self, BusError> {
-        let (bus, requests) = (requests.bus.clone(), Arc::new(requests));
+        let bus = requests.bus.clone();
+        let requests = Arc::new(requests);
         let own = bus.subscribe(control_of(bus.instance.as_str())).await?;
         let any = bus.subscribe_shared(SUPERVISORS_CONTROL).await?;
         let tails = bus.subscribe(TAILS).await?;
         let answers = TaskTracker::new();
         let listening = serve_questions(requests.clone(), stream::select(own, any), tails, answers.clone());
         let following = follow(requests, orders, answers.clone());
-        let (listening, following) = (bus.spawn(listening), bus.spawn(following));
+        let listening = bus.spawn(listening);
+        let following = bus.spawn(following);
         Ok(Self { listening: AbortOnDropHandle::new(listening), following: AbortOnDropHandle::new(following), answers })
     }
 

@@ -57,7 +57,8 @@ impl RequestHandler {
 
     fn order_canceled_event(&self, order: &AgentToolOrder, process: &RunningProcess, grace: Duration) -> OutgoingEvent {
         let by = Uuid::parse_str(&order.body.by_action_id).unwrap_or_default();
-        let (id, now) = (canceled_id(process.action), self.bus.now());
+        let id = canceled_id(process.action);
+        let now = self.bus.now();
         let envelope = Envelope {
             causation_id: Some(order.record.envelope.id),
             ..process.cause.follow_up(id, Service::ProcessSupervisor, Origin::System, now)
@@ -83,7 +84,8 @@ impl RequestHandler {
     }
 
     fn reply(&self, order: &AgentToolOrder, answer: ProcessAnswer) -> OutgoingEvent {
-        let (cause, body) = (&order.record.envelope, &order.body);
+        let cause = &order.record.envelope;
+        let body = &order.body;
         let id = ids::derive(cause.id, "reply");
         let envelope = cause.follow_up(id, Service::ProcessSupervisor, Origin::System, self.bus.now());
         let process = Uuid::parse_str(&body.action_id).map(ids::process_id).unwrap_or_default();

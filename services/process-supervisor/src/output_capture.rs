@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_half_character_of_one_stream_does_not_meet_the_other() {
-        let (head, tail) = ("€".as_bytes()[..1].to_vec(), "€".as_bytes()[1..].to_vec());
+        let head = "€".as_bytes()[..1].to_vec();
+        let tail = "€".as_bytes()[1..].to_vec();
         let mut capture = Capture::new(1_000);
         assert_eq!(capture.push_bytes(Stream::Stdout, &head), None);
         assert_eq!(text(capture.push_bytes(Stream::Stderr, b"x")), "x");

@@ -41,7 +41,8 @@ fn fraction(how_far: &str) -> Option<Option<f64>> {
         Some(percent) => parse_decimal(percent)? / 100.0,
         None => {
             let (done, all) = how_far.split_once('/')?;
-            let (done, all) = (parse_whole_number(done)?, parse_whole_number(all)?);
+            let done = parse_whole_number(done)?;
+            let all = parse_whole_number(all)?;
             (all > 0).then_some(done as f64 / all as f64)?
         }
     };
@@ -176,7 +177,9 @@ mod tests {
     }
 
     fn read(pieces: &[&str]) -> (String, Vec<OutputProgress>) {
-        let (mut lines, mut found, mut output) = (ProgressFilter::default(), Vec::new(), String::new());
+        let mut lines = ProgressFilter::default();
+        let mut found = Vec::new();
+        let mut output = String::new();
         for piece in pieces {
             output.push_str(&lines.push(piece, &mut found));
         }

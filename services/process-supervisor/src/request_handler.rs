@@ -148,8 +148,10 @@ impl RequestHandler {
         grace: Duration,
         begun: Option<&RecordedProcess>,
     ) -> OutgoingEvent {
-        let (id, now) = (canceled_id(target.action), self.bus.now());
-        let (emitter, origin) = (Service::ProcessSupervisor, Origin::System);
+        let id = canceled_id(target.action);
+        let now = self.bus.now();
+        let emitter = Service::ProcessSupervisor;
+        let origin = Origin::System;
         let envelope = match begun {
             Some(begun) => begun.record.envelope.follow_up(id, emitter, origin, now),
             // Of a process that nobody began, only who asked is known.

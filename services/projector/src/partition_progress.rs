@@ -97,7 +97,8 @@ mod tests {
 
     fn message(sequence: u64, partition: Option<u32>) -> RawMessage {
         let subject = "kairo.user.ann.message".to_owned();
-        let (headers, payload) = (HeaderMap::new(), Default::default());
+        let headers = HeaderMap::new();
+        let payload = Default::default();
         RawMessage { sequence, subject, partition, headers, payload, sealed: None, stored: Timestamp::UNIX_EPOCH }
     }
 

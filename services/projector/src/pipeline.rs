@@ -131,7 +131,8 @@ async fn read_archive(
     let is_wanted = |last: u64| limits.end.is_none_or(|end| last < end);
     let mut last = start;
     loop {
-        let (mut messages, mut bytes) = (Vec::new(), 0);
+        let mut messages = Vec::new();
+        let mut bytes = 0;
         while messages.len() < limits.messages && bytes < limits.bytes && is_wanted(last) {
             let Some(message) = past.next_message(bus).await.map_err(to_reader_error)? else { break };
             (bytes, last) = (bytes + message.payload.len(), message.sequence);

@@ -87,7 +87,8 @@ impl LogReader {
         let nats = bus.nats().map_err(async_nats::Error::from)?;
         let stream = nats.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
         let state = stream_info(&stream).await?.state;
-        let (first, end) = (state.first_sequence, state.last_sequence);
+        let first = state.first_sequence;
+        let end = state.last_sequence;
         if position > end {
             return Err(ReaderError::BeyondEnd { position, end });
         }
@@ -207,7 +208,8 @@ impl LogReader {
     ) -> Result<RawMessage, ReaderError> {
         let mut message = next.ok_or_else(|| async_nats::Error::from("the pull ended"))?.map_err(Into::into)?;
         let (raw, info) = RawMessage::from_delivery(&mut message)?;
-        let (number, message) = (info.consumer_sequence, raw);
+        let number = info.consumer_sequence;
+        let message = raw;
         self.arrived += 1;
         self.quiet = false;
         if number != self.arrived {

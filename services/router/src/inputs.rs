@@ -38,11 +38,16 @@ pub fn to_agent_input(body: &Body, id: Uuid, default_agent: &str) -> Option<Agen
         User::Message(said) => {
             let message_id = ids::message_id(&said.message_id, id);
             let (to, text) = address::split_message(&said.agent, &said.text, default_agent);
-            let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
-            let (parts, environment, state) = (said.parts.clone(), said.environment.clone(), said.state.clone());
+            let user = said.user.clone();
+            let text = text.to_owned();
+            let thread_id = said.thread_id.clone();
+            let parts = said.parts.clone();
+            let environment = said.environment.clone();
+            let state = said.state.clone();
             let chat = said.chat.clone();
             let told = AgentMessage { message_id, user, text, thread_id, parts, environment, state, chat };
-            let (message_id, thread_id) = (told.message_id.clone(), told.thread_id.clone());
+            let message_id = told.message_id.clone();
+            let thread_id = told.thread_id.clone();
             AgentInput { thread_id, ..new_input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
         }
         User::Choice(said) => {
@@ -151,7 +156,8 @@ mod tests {
 
     #[test]
     fn agents_are_told_what_users_say() {
-        let (user, agent) = (String::from("ann"), String::from("cook"));
+        let user = String::from("ann");
+        let agent = String::from("cook");
         let choice = UserChoice {
             choice_id: "c".into(),
             user: user.clone(),

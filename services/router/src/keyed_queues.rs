@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_line_goes_on_one_by_one_and_what_does_not_fit_is_read_again() {
-        let (mut lines, line) = (KeyedQueues::default(), (name("ann"), Some(name("cook"))));
+        let mut lines = KeyedQueues::default();
+        let line = (name("ann"), Some(name("cook")));
         assert!(matches!(lines.enqueue(line.clone(), said(1, HELD_BYTES)), Some(QueuedMessage::Here(_))));
         assert!(lines.enqueue(line.clone(), said(2, 1)).is_none());
         // The first of a line is always at hand.
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn long_lines_are_told_by_user_and_agent() {
-        let (mut lines, line) = (KeyedQueues::default(), (name("ann"), Some(name("cook"))));
+        let mut lines = KeyedQueues::default();
+        let line = (name("ann"), Some(name("cook")));
         for sequence in 1..=3 {
             lines.enqueue(line.clone(), said(sequence, 1));
             lines.enqueue((name("ann"), None), said(10 + sequence, 1));

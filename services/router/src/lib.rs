@@ -51,8 +51,8 @@ pub async fn run(config: Config, context: ServiceContext) -> Result<(), ServiceE
         pending_messages: config.router.pending_messages,
     });
     readiness.announce_ready("");
-    let (events, missed) =
-        (Arc::new(events::OutsideEventHandler::new(&bus)), Arc::new(missed_events::MissedEventHandler::new(&bus)));
+    let events = Arc::new(events::OutsideEventHandler::new(&bus));
+    let missed = Arc::new(missed_events::MissedEventHandler::new(&bus));
     let retries = DeadLetterRetrier::new(&bus)
         .with_handler(Consumer::Router, Arc::new(message_retry::UserMessageRetrier(shards.clone())))
         .with_raw_handler(Consumer::RouterEvents, events.clone())

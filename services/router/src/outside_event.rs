@@ -74,7 +74,9 @@ fn parse_attributes(
     if version != "1.0" {
         return Err(format!("{prefix}specversion: expected 1.0, found {:?}", shorten(&version)));
     }
-    let (id, source, type_name) = (required("id")?, required("source")?, required("type")?);
+    let id = required("id")?;
+    let source = required("source")?;
+    let type_name = required("type")?;
     let id = Uuid::parse_str(&id).unwrap_or_else(|_| ids::from_parts("outside", &[&source, &id]));
     Ok(OutsideEvent { id, type_name, data: to_object(data) })
 }

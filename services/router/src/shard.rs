@@ -202,7 +202,9 @@ impl RouterShard {
 
     /// Finds out whom the first message of a user is for.
     fn start_addressing(&mut self, user: Name, first: Arc<PendingMessage>, known: Option<CurrentAgent>) {
-        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
+        let shards = self.shards.clone();
+        let lease = self.tenure.lease.clone();
+        let told = self.told.clone();
         self.spawn(async move {
             let (current, to) = addressing::resolve_addressee(&shards.router, &lease, &user, &first, known).await;
             let _ = told.send(RouterShardEvent::Addressed { user, current: Box::new(current), to });
@@ -243,7 +245,9 @@ impl RouterShard {
 
     /// Hands on the first of a line.
     fn start_delivery(&mut self, line: QueueKey, first: QueuedMessage) {
-        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
+        let shards = self.shards.clone();
+        let lease = self.tenure.lease.clone();
+        let told = self.told.clone();
         self.spawn(async move {
             // What names no agent is in the line to the one that it is for.
             let to = line.1.as_ref().unwrap_or(&shards.router.default_agent);

@@ -125,7 +125,9 @@ impl ControlTarget {
         let action = ctx.target.ok_or_else(|| {
             ToolError::not_found(format!("there is no {named} of this agent; name one that it has begun"))
         })?;
-        let (agent, by, user) = (parse_agent(ctx)?, parse_action_id(ctx)?, ctx.user.clone());
+        let agent = parse_agent(ctx)?;
+        let by = parse_action_id(ctx)?;
+        let user = ctx.user.clone();
         Ok(Self { agent, action, after: ctx.target_after, by, decision: ctx.decision_sequence, user })
     }
 }

@@ -85,7 +85,8 @@ impl Fetcher {
 
     async fn run(&self) -> Infallible {
         let _held = self.wait_for_lock().await;
-        let (mut pause, mut trouble) = (FIRST_PAUSE, Trouble::default());
+        let mut pause = FIRST_PAUSE;
+        let mut trouble = Trouble::default();
         loop {
             let mut caught_up = false;
             let error = match self.fetch_until_failure(&mut trouble, &mut caught_up).await {
@@ -95,7 +96,8 @@ impl Fetcher {
             if caught_up {
                 pause = FIRST_PAUSE;
             }
-            let (agent, account) = (&self.keeping.agent, &self.account);
+            let agent = &self.keeping.agent;
+            let account = &self.account;
             tracing::warn!(%agent, %account, %error, again_in = ?pause, "mail cannot be fetched");
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -110,7 +112,8 @@ impl Fetcher {
                 Ok(Some(held)) => return held,
                 Ok(None) => sleep(STANDBY).await,
                 Err(error) => {
-                    let (agent, account) = (&self.keeping.agent, &self.account);
+                    let agent = &self.keeping.agent;
+                    let account = &self.account;
                     tracing::warn!(%agent, %account, %error, "the agent's mailbox cannot be used");
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -128,7 +131,8 @@ impl Fetcher {
             mailbox.uid_next = connection.uids_after(0).await?.last().map(|last| last.saturating_add(1));
         }
         let mut state = FetchPosition::resume_in(before, mailbox, self.config.existing);
-        let (agent, account) = (&self.keeping.agent, &self.account);
+        let agent = &self.keeping.agent;
+        let account = &self.account;
         match before {
             Some(before) if before.uid_validity != state.uid_validity => {
                 tracing::warn!(%agent, %account, "the server has numbered its mails anew; those that are older than what was fetched last are left out");
@@ -175,7 +179,10 @@ impl Fetcher {
         let mails = connection.fetch_metadata(uids).await?;
         let mut fetched = Vec::new();
         for (index, mail) in mails.iter().enumerate().filter(|(_, mail)| !state.was_fetched_before(mail)) {
-            let (agent, account, uid, size) = (&self.keeping.agent, &self.account, mail.uid, mail.size);
+            let agent = &self.keeping.agent;
+            let account = &self.account;
+            let uid = mail.uid;
+            let size = mail.size;
             if trouble.is_lasting(uid) {
                 tracing::error!(%agent, %account, uid, size, "a mail cannot be fetched and is left out");
                 continue;

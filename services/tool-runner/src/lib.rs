@@ -173,7 +173,8 @@ async fn start(config: Config, context: ServiceContext, offer: Offer) -> Result<
         approval_check::ApprovalChecker::new(&bus, catalogue.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
     let runner = runner::Runner::new(&bus, toolbox.clone(), invocations, results.clone(), liveness, consents, stop);
     readiness.announce_ready("");
-    let (runner, processes) = (Arc::new(runner), Arc::new(processes::Processes { results }));
+    let runner = Arc::new(runner);
+    let processes = Arc::new(processes::Processes { results });
     let retries = DeadLetterRetrier::new(&bus)
         .with_handler(Consumer::ToolRunner, runner.clone())
         .with_handler(Consumer::ToolRunnerProcesses, processes.clone());

@@ -59,10 +59,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_with_a_person_does_not_count() {
-        let (waiting, begun) = (PersonWait::default(), Instant::now());
+        let waiting = PersonWait::default();
+        let begun = Instant::now();
         let asking = async {
             sleep(Duration::from_secs(3)).await;
-            let (one, two) = (waiting.begin(), waiting.begin());
+            let one = waiting.begin();
+            let two = waiting.begin();
             sleep(Duration::from_secs(600)).await;
             drop(one);
             sleep(Duration::from_secs(600)).await;

@@ -52,7 +52,8 @@ impl ProgressPublisher<'_> {
         mut reports: watch::Receiver<Option<ProgressReport>>,
         questions: &mut mpsc::Receiver<QuestionChange>,
     ) -> Infallible {
-        let (mut next, mut is_reported) = (Instant::now(), false);
+        let mut next = Instant::now();
+        let mut is_reported = false;
         loop {
             // Questions are told at once, each of them.
             let body = tokio::select! {

@@ -69,9 +69,11 @@ impl PublishedCatalogue {
     ) -> Self {
         let supervisors = NewestRecord::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
         let (empty, _) = Catalogue::build([], limits);
-        let (withheld, rejected) = (BTreeMap::new(), BTreeMap::new());
+        let withheld = BTreeMap::new();
+        let rejected = BTreeMap::new();
         let current = Current { catalogue: Arc::new(empty), pins: Pins::default(), withheld, rejected };
-        let (bus, current) = (bus.clone(), Mutex::new(current));
+        let bus = bus.clone();
+        let current = Mutex::new(current);
         Self { bus, toolbox, is_whole, limits, consent, sources, supervisors, readiness, current }
     }
 

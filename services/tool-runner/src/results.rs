@@ -127,9 +127,12 @@ impl Results {
         ended: ActionEnd<'_>,
         when: ResultTiming,
     ) -> Result<bool, BusError> {
-        let (action, user, whose) = (ended.action, ended.user, ContentOwners::of_user(ended.user));
-        let (tool, took, error) =
-            (ended.tool, ended.took, ended.outcome.result.as_ref().err().map(|error| error.kind.clone()));
+        let action = ended.action;
+        let user = ended.user;
+        let whose = ContentOwners::of_user(ended.user);
+        let tool = ended.tool;
+        let took = ended.took;
+        let error = ended.outcome.result.as_ref().err().map(|error| error.kind.clone());
         let id = ids::derive(
             action,
             match when {

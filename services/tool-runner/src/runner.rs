@@ -117,12 +117,14 @@ impl Handler for Runner {
         let _only_one = slot.lock().await;
         let cursor = decision.cursor;
         let calls = try_join_all(asked.into_iter().map(|asked| self.consents.resolve_call(&agent, asked))).await?;
-        let (decision, redelivered) = (&delivery.record, delivery.is_redelivered());
+        let decision = &delivery.record;
+        let redelivered = delivery.is_redelivered();
         let age = self.bus.now().as_millisecond().saturating_sub(decision.envelope.time.as_millisecond());
         let is_original = !redelivered && age <= FRESH_MS;
         let job = Job { agent, decision, since: cursor, redelivered, is_original, calls };
         let known = self.known_on_delivery(&job).await?;
-        let (mut first, mut waiting) = (Vec::new(), Vec::new());
+        let mut first = Vec::new();
+        let mut waiting = Vec::new();
         for call in &job.calls {
             let needs_room = needs_room(call, Actions::decide(&known, call, decision.envelope.time));
             match needs_room.then(|| self.wait_for_room(&job.agent, &call.request).now_or_never()) {
@@ -300,7 +302,8 @@ impl Runner {
         let late = outcome.late.take();
         let ran = matches!(disposition, Disposition::Begin | Disposition::Repeat);
         let answer = ran.then(|| outcome.result.clone());
-        let (is_repeatable, took) = (call.idempotent, started.elapsed());
+        let is_repeatable = call.idempotent;
+        let took = started.elapsed();
         let ended = ActionEnd { action: *action, tool, user, outcome, is_repeatable, took };
         let is_written = self.results.record_result(&job.agent, job.since, &job.decision.envelope, ended).await?;
         if let (false, Some(result)) = (is_written, answer) {

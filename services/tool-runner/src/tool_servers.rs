@@ -91,7 +91,8 @@ impl ToolServers {
 
     /// Returns the status row of each server, by name.
     pub fn rows(&self) -> Vec<ToolServerRow> {
-        let (toolbox, catalogue) = (self.toolbox.upgrade(), self.catalogue.upgrade());
+        let toolbox = self.toolbox.upgrade();
+        let catalogue = self.catalogue.upgrade();
         let withheld = catalogue.as_ref().map(|catalogue| catalogue.all_withheld()).unwrap_or_default();
         let mut rows = self.presence.rows();
         for (name, health) in toolbox.iter().flat_map(|toolbox| toolbox.mcp_health()) {

@@ -131,7 +131,8 @@ impl Toolbox {
             .mcp
             .iter()
             .map(|server| {
-                let (registry, name) = (Arc::clone(&toolbox.registry), server.name.clone());
+                let registry = Arc::clone(&toolbox.registry);
+                let name = server.name.clone();
                 let on_tools = Box::new(move |tools| registry.replace_tools(&name, tools));
                 mcp::start(server.clone(), config, &people, toolbox.stop.clone(), on_tools)
             })
@@ -252,7 +253,8 @@ impl Toolbox {
     }
 
     fn rejoin_tool(&self, tool: &Arc<dyn Tool>, arguments: Value, mut ctx: CallContext) -> Option<LateAnswer> {
-        let (stop, exchange) = (CancellationToken::new(), Exchange::default());
+        let stop = CancellationToken::new();
+        let exchange = Exchange::default();
         (ctx.cancel, ctx.exchange) = (stop.clone(), exchange.clone());
         let holder = ctx.holder();
         let call = Arc::clone(tool).rejoin(ctx)?;
@@ -282,8 +284,12 @@ impl Toolbox {
         arguments: Value,
         mut ctx: CallContext,
     ) -> (CallResult, Option<LateAnswer>) {
-        let (canceled, exchange, limit) = (ctx.cancel.clone(), ctx.exchange.clone(), tool.spec().timeout);
-        let (stop, waiting, holder) = (canceled.child_token(), ctx.progress.waiting().clone(), ctx.holder());
+        let canceled = ctx.cancel.clone();
+        let exchange = ctx.exchange.clone();
+        let limit = tool.spec().timeout;
+        let stop = canceled.child_token();
+        let waiting = ctx.progress.waiting().clone();
+        let holder = ctx.holder();
         ctx.cancel = stop.clone();
         let mut call = begin_call(Arc::clone(tool), arguments.clone(), ctx);
         let missing = tokio::select! {
@@ -344,7 +350,8 @@ fn too_slow(limit: Duration) -> ToolError {
 /// A call that has begun. It may leave a tool's own state half changed, but no one else's: tools are shared by reference
 /// and have no more interior than a client that mends itself.
 fn begin_call(tool: Arc<dyn Tool>, arguments: Value, ctx: CallContext) -> BoxFuture<'static, CallResult> {
-    let (is_repeatable, exchange) = (tool.is_repeatable(), ctx.exchange.clone());
+    let is_repeatable = tool.is_repeatable();
+    let exchange = ctx.exchange.clone();
     let panicked = move || {
         let missing = MissingAnswer::Lost("the tool panicked".to_owned());
         Err(missing_answer_error(&missing, is_repeatable, exchange.may_have_left()))

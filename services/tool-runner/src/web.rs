@@ -108,7 +108,8 @@ struct CheckedResolver {
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (hosts, allowed) = (Arc::clone(&self.hosts), Arc::clone(&self.allowed));
+        let hosts = Arc::clone(&self.hosts);
+        let allowed = Arc::clone(&self.allowed);
         Box::pin(async move {
             let host = name.as_str().trim_end_matches('.').to_ascii_lowercase();
             let mut usable: Vec<SocketAddr> = Vec::new();

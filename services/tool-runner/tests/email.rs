@@ -171,7 +171,9 @@ impl Server {
     async fn start(max_bytes: usize) -> Self {
         let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let arguments = |port, folder: &Path| {
-            let (size, place, taken) = (max_bytes.to_string(), format!("127.0.0.1:{port}"), folder.join("taken"));
+            let size = max_bytes.to_string();
+            let place = format!("127.0.0.1:{port}");
+            let taken = folder.join("taken");
             let options = ["-n", "-d", "-s", &size, "-l", &place, "-c", "aiosmtpd.handlers.Mailbox"];
             options.iter().map(OsString::from).chain([taken.into()]).collect()
         };

@@ -272,7 +272,8 @@ fn write(folder: &Path, name: &str, text: &str) -> OpenApiConfig {
 
 #[tokio::test]
 async fn an_openapi_document_is_a_source_of_tools() {
-    let (port, folder) = (api::serve().await, tempfile::tempdir().unwrap());
+    let port = api::serve().await;
+    let folder = tempfile::tempdir().unwrap();
     let yaml = "
 openapi: 3.1.0
 info: {title: Shop, version: '1'}

@@ -39,7 +39,8 @@ fn read_last_message(path: &Path, manifest: &Manifest) -> Result<Option<LogMessa
 /// Returns the reason why the gateway's log does not continue the archive, judged by its messages from the archive's
 /// last one on; `last` is that message as the archive has it.
 fn find_mismatch(manifest: &Manifest, page: &GetLogResponse, last: Option<&LogMessage>) -> Option<String> {
-    let (begins, through) = (manifest.begins_behind(), manifest.log_end());
+    let begins = manifest.begins_behind();
+    let through = manifest.log_end();
     let first = page.messages.first();
     match first.map(|first| first.sequence) {
         _ if page.log != manifest.log.to_string() => {
@@ -51,7 +52,8 @@ fn find_mismatch(manifest: &Manifest, page: &GetLogResponse, last: Option<&LogMe
             page.end
         )),
         Some(sequence) if sequence > through + 1 => {
-            let (from, to) = (through + 1, sequence - 1);
+            let from = through + 1;
+            let to = sequence - 1;
             Some(format!("messages {from} to {to} are neither in it nor in the gateway's log"))
         }
         Some(sequence) if sequence == through && is_different_message(first, last) => {
@@ -128,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_log_goes_on_where_the_archive_ends() {
-        let (archive, last) = (manifest(1, 5), message(5, b"a"));
+        let archive = manifest(1, 5);
+        let last = message(5, b"a");
         assert_eq!(find_mismatch(&archive, &page(9, vec![message(5, b"a"), message(6, b"b")]), Some(&last)), None);
         assert_eq!(find_mismatch(&archive, &page(9, vec![message(6, b"b")]), None), None, "what is archived is gone");
         assert_eq!(find_mismatch(&archive, &page(5, Vec::new()), None), None, "nothing came since");
@@ -151,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_does_not_go_on_there_is_told() {
-        let (archive, last) = (manifest(1, 5), message(5, b"a"));
+        let archive = manifest(1, 5);
+        let last = message(5, b"a");
         let told =
             |archive: &Manifest, page: &GetLogResponse| find_mismatch(archive, page, Some(&last)).unwrap_or_default();
         assert!(told(&archive, &page(9, vec![message(8, b"b")])).contains("messages 6 to 7 are neither"));

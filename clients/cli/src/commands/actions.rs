@@ -113,7 +113,8 @@ pub(super) async fn run(arguments: ActionsArgs, session: &GatewaySession) -> Res
         }
         Some(ActionsCommand::Cancel(ActionCancelArgs { action, manner })) => {
             let (agent, action_id) = find_action(&action, session).await?;
-            let (user, command) = (manner.user.to_string(), words::OrderedCommand::Cancel.text());
+            let user = manner.user.to_string();
+            let command = words::OrderedCommand::Cancel.text();
             let action_id = Some(action_id);
             manner.send_command(&NewCommand { user, agent, command, action_id, ..NewCommand::default() }, session).await
         }

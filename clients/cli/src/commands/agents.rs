@@ -236,7 +236,8 @@ impl SessionOptions {
 
 fn command(text: &str) -> Result<ProfileCommand, String> {
     let mut parts = text.splitn(3, ':').map(str::trim);
-    let (value, label) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let value = parts.next().unwrap_or_default();
+    let label = parts.next().unwrap_or_default();
     if !is_command_name(value) || label.is_empty() {
         return Err(
             "expected VALUE:LABEL or VALUE:LABEL:HELP, such as 'search:Search:finds things on the web'".to_owned()

@@ -29,9 +29,11 @@ pub(super) async fn run(arguments: ApproveArgs, verdict: Verdict, session: &Gate
     let ApproveArgs { action, note, answering } = arguments;
     let request = action.find_request(v1::ApprovalRequested::TYPE, "request for consent", session).await?;
     let manner = answering.into_order_options(request.user.as_deref())?;
-    let (agent, action_id) = (request.agent, request.id);
+    let agent = request.agent;
+    let action_id = request.id;
     let awaited = if verdict == Verdict::Approved { AwaitedEvent::Result } else { AwaitedEvent::Decision };
-    let (user, verdict) = (manner.user.to_string(), verdict.text());
+    let user = manner.user.to_string();
+    let verdict = verdict.text();
     let approval = NewApproval { user, agent, action_id, verdict, note };
     manner.post_and_wait("v1/approvals", &approval, &approval.agent, awaited, session).await
 }

@@ -106,7 +106,8 @@ fn print_archive_result(place: &BackupLocation, archived: &ArchiveOutcome, json:
     let ArchiveOutcome { manifest, part } = archived;
     let files = part.iter().flat_map(|part| part.streams.values()).flat_map(|stream| &stream.files);
     let (bytes, messages) = files.fold((0, 0), |(bytes, all), file| (bytes + file.bytes, all + file.messages));
-    let (through, begins) = (manifest.log_end(), manifest.begins_behind());
+    let through = manifest.log_end();
+    let begins = manifest.begins_behind();
     if json {
         let number = part.as_ref().map(|part| part.number);
         terminal::json(&json!({
@@ -116,7 +117,9 @@ fn print_archive_result(place: &BackupLocation, archived: &ArchiveOutcome, json:
     }
     terminal::line(match part {
         Some(part) => {
-            let (number, after, messages) = (part.number, part.after.max(begins), pluralize(messages, "message"));
+            let number = part.number;
+            let after = part.after.max(begins);
+            let messages = pluralize(messages, "message");
             format!("{place}, part {number}: the log behind {after} up to {through}, {messages} in {bytes} bytes")
         }
         None => format!("{place}: nothing is old enough that is not in it, the log up to {through}"),

@@ -178,7 +178,8 @@ pub(super) async fn verify_place(place: &BackupLocation, json: bool) -> Result<E
         if let Some(proof) = proof {
             verify::proof_lines::format_proof(proof).into_iter().try_for_each(terminal::line)?;
         }
-        let (parts, files) = (pluralize(manifest.parts.len() as u64, "part"), pluralize(*files as u64, "file"));
+        let parts = pluralize(manifest.parts.len() as u64, "part");
+        let files = pluralize(*files as u64, "file");
         let messages = pluralize(*messages, "message");
         let fits = if verified.is_intact() { "all fits" } else { "it does not fit" };
         terminal::line(format!("{parts}, {files}, {messages}, the log up to {}: {fits}", manifest.log_end()))?;
@@ -191,7 +192,8 @@ async fn fetch_backup(place: &BackupLocation, folder: &Path, json: bool) -> Resu
     let fetched = object_storage::fetch(place, folder, &|_| bar.inc(1)).await;
     bar.finish_and_clear();
     let fetched = fetched.map_err(backup_error)?;
-    let (parts, through) = (fetched.parts.len(), fetched.log_end());
+    let parts = fetched.parts.len();
+    let through = fetched.log_end();
     if json {
         terminal::json(&json!({ "folder": folder, "parts": parts, "through": through }))?;
         return Ok(ExitCode::SUCCESS);

@@ -78,7 +78,8 @@ pub(super) async fn run(arguments: CheckpointArgs, session: &GatewaySession) -> 
         true => terminal::json(&json!({ "sequence": sequence, "messages": messages, "signed": is_signed }))?,
         false => {
             let signed = if is_signed { "signed" } else { "not signed" };
-            let (agents, messages) = (pluralize(agents.len() as u64, "agent"), pluralize(*messages, "message"));
+            let agents = pluralize(agents.len() as u64, "agent");
+            let messages = pluralize(*messages, "message");
             terminal::line(format!("{}: {messages} up to {sequence}, of {agents}, {signed}", path.display()))?;
         }
     }
@@ -88,9 +89,11 @@ pub(super) async fn run(arguments: CheckpointArgs, session: &GatewaySession) -> 
 /// Takes a checkpoint of the log, up to its end when this begins.
 async fn take_checkpoint(session: &GatewaySession) -> Result<Checkpoint, Error> {
     let end = agent_log::fetch_log_page(&session.client, u64::MAX).await.map_err(Error::into_unavailable)?;
-    let (log, sequence) = (end.log, end.end);
+    let log = end.log;
+    let sequence = end.end;
     let mut proving = Prover::new(BTreeSet::new(), LogExtent::Whole, Some(sequence));
-    let (mut adding, bar) = (SectionBuilder::default(), progress_bar());
+    let mut adding = SectionBuilder::default();
+    let bar = progress_bar();
     let source = LogSource::Whole(&session.client, None);
     let read = source.read(|message| {
         if message.sequence > sequence {

@@ -29,7 +29,8 @@ pub(super) async fn run(arguments: ChooseArgs, session: &GatewaySession) -> Resu
     let ChooseArgs { offer, option, answering } = arguments;
     let request = offer.find_request(v1::ThreadSuggested::TYPE, "suggestion", session).await?;
     let manner = answering.into_order_options(request.user.as_deref())?;
-    let (agent, offer_id) = (request.agent, request.id);
+    let agent = request.agent;
+    let offer_id = request.id;
     let choice = NewChoice { user: manner.user.to_string(), agent, offer_id, option };
     manner.post_and_wait("v1/choices", &choice, &choice.agent, AwaitedEvent::Words, session).await
 }

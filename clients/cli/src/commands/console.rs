@@ -29,7 +29,8 @@ pub(super) struct ConsoleArgs {
 }
 
 pub(super) async fn run(arguments: &ConsoleArgs, session: &GatewaySession) -> Result<ExitCode, Error> {
-    let (gateway, key) = (session.client.url(), session.client.key());
+    let gateway = session.client.url();
+    let key = session.client.key();
     match (session.json, arguments.print) {
         (true, _) => terminal::json(&json!({ "console_url": sign_in_url(gateway, key) }))?,
         (false, true) => terminal::line(sign_in_url(gateway, key))?,

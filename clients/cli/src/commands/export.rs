@@ -90,7 +90,9 @@ async fn export_to_file(user: &Name, session: &GatewaySession, path: &Path) -> R
 /// Writes the document; how many pieces it has.
 async fn write_document(user: &Name, session: &GatewaySession, out: &mut impl Write) -> Result<u64, Error> {
     let path = format!("v1/users/{user}/export");
-    let (mut document, mut after, mut told) = (UserDocument::new(out), None::<String>, 0);
+    let mut document = UserDocument::new(out);
+    let mut after = None::<String>;
+    let mut told = 0;
     loop {
         let mut query = vec![("limit", PAGE.to_string())];
         query.extend(after.clone().map(|after| ("after", after)));

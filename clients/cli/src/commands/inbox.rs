@@ -65,7 +65,8 @@ fn format_inbox(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
 fn format_briefing(briefing: &BriefingRow, now: Timestamp) -> Vec<String> {
     let ago =
         rows::format_elapsed(briefing.briefed_at, None, now).map(|ago| format!(", {ago} ago")).unwrap_or_default();
-    let (said, why) = (one_line(&briefing.summary), one_line(&briefing.reason));
+    let said = one_line(&briefing.summary);
+    let why = one_line(&briefing.reason);
     vec![format!("{}{ago}", briefing.agent), format!("  {said}"), format!("  told because: {why}")]
 }
 

@@ -207,7 +207,8 @@ async fn follow_order(
     let of_order = EventFilter { correlation: Some(ordered.correlation_id), after, ..EventFilter::default() };
     let of_agent = EventFilter { agent: Name::parse(agent).ok(), after, ..EventFilter::default() };
     let mut order = OrderTracker::new(ordered.correlation_id, awaited);
-    let (mut of_order, mut of_agent) = (client.follow(of_order, false), client.follow(of_agent, false));
+    let mut of_order = client.follow(of_order, false);
+    let mut of_agent = client.follow(of_agent, false);
     loop {
         let told = tokio::select! {
             told = of_order.next() => told?,

@@ -72,7 +72,8 @@ pub(super) async fn run(arguments: ProcessesArgs, session: &GatewaySession) -> R
         None => list_processes(arguments.agent, arguments.all, session).await,
         Some(ProcessesCommand::Cancel(ProcessCancelArgs { id, agent, manner })) => {
             let (agent, process) = find_process(&id, agent, session).await?;
-            let (user, command) = (manner.user.to_string(), OrderedCommand::Cancel.text());
+            let user = manner.user.to_string();
+            let command = OrderedCommand::Cancel.text();
             let process_id = Some(process);
             manner
                 .send_command(&NewCommand { user, agent, command, process_id, ..NewCommand::default() }, session)

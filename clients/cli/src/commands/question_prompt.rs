@@ -49,7 +49,8 @@ pub(super) async fn send_answer(
     question: &AgentQuestion,
     yes: bool,
 ) -> Result<AcceptedOrder, Error> {
-    let (user, agent) = (user.to_string(), question.agent.clone());
+    let user = user.to_string();
+    let agent = question.agent.clone();
     Ok(match question.about {
         QuestionSubject::Thread { .. } => {
             let option = if yes { OfferAnswer::Accept } else { OfferAnswer::Decline }.text();

@@ -247,7 +247,9 @@ impl ReplayPlan<'_> {
         wanted: &LanePlan,
         mut tell: impl FnMut(&DecisionReport) -> Result<(), Error>,
     ) -> Result<Report, Error> {
-        let (mut at, mut places, mut shadows) = (0, Vec::new(), Vec::new());
+        let mut at = 0;
+        let mut places = Vec::new();
+        let mut shadows = Vec::new();
         let share = self.new_share().with_replaced_tiers(wanted.replaced_tiers());
         let mut take = |_: &DecisionReport, shadow: Option<Box<Shadow>>| {
             places.extend(shadow.is_some().then_some(at));

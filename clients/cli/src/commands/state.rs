@@ -209,7 +209,8 @@ fn printable_json(value: &Value) -> String {
 fn format_difference(difference: &StateDifference) -> Vec<String> {
     let StateDifference { path, before, after } = difference;
     let line = |sign: char, value: &Value| format!("{sign} {}: {}", printable(path), printable(&value.to_string()));
-    let (before, after) = (before.as_ref().map(|it| line('-', it)), after.as_ref().map(|it| line('+', it)));
+    let before = before.as_ref().map(|it| line('-', it));
+    let after = after.as_ref().map(|it| line('+', it));
     before.into_iter().chain(after).collect()
 }
 

@@ -51,7 +51,8 @@ fn missing_services(status: &GetStatusResponse) -> Vec<&'static str> {
 fn format_status(status: &GetStatusResponse, now: Timestamp) -> Vec<String> {
     let replicas = status.services.iter().map(|replica| {
         let ready = if replica.ready { "yes" } else { "no" }.to_owned();
-        let (uptime, version) = (durations::format_seconds(replica.uptime_s), replica.version.clone());
+        let uptime = durations::format_seconds(replica.uptime_s);
+        let version = replica.version.clone();
         [replica.service.clone(), ready, uptime, version, replica.instance.clone()]
     });
     let mut lines = table(["service", "ready", "uptime", "version", "replica"], replicas);

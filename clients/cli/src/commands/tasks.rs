@@ -186,7 +186,8 @@ fn describe_timing(task: &TaskRow) -> String {
     let hook = task.trigger.as_deref().map(|trigger| format!("on {trigger}"));
     let condition = task.condition.as_deref().map(|condition| format!("if {condition:?}"));
     // The time that a delay or an interval is counted from says nothing to people.
-    let (delays, counts) = (task.type_word() == Some(TaskTiming::Delay), task.interval.is_some());
+    let delays = task.type_word() == Some(TaskTiming::Delay);
+    let counts = task.interval.is_some();
     let each = if delays { "after" } else { "every" };
     let words = [
         task.r#type.clone().filter(|_| !delays && !counts),

@@ -35,7 +35,8 @@ fn server_cells(replica: &ReplicaRow, server: &ToolServerRow) -> [String; 7] {
     let since = server.since.as_ref().and_then(time::read);
     let since = since.map_or_else(|| "-".to_owned(), |since| since.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
     let protocol = if server.protocol.is_empty() { "-".to_owned() } else { printable(&server.protocol) };
-    let (name, tools) = (printable(&server.name), server.tools.to_string());
+    let name = printable(&server.name);
+    let tools = server.tools.to_string();
     [name, server.source.clone(), server.state.clone(), since, protocol, tools, replica.instance.clone()]
 }
 

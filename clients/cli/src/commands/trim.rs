@@ -115,7 +115,9 @@ fn find_lagging_read_model(all: &ListProjectionsResponse, cut: u64) -> Option<St
         // Search is made from the tables.
         let mut of_log = wanted.filter(|generation| generation.source.is_none());
         let behind = of_log.find(|generation| generation.position < cut)?;
-        let (name, generation, position) = (&projection.name, behind.generation, behind.position);
+        let name = &projection.name;
+        let generation = behind.generation;
+        let position = behind.position;
         Some(format!("generation {generation} of the read model {name} is at {position}"))
     })
 }

@@ -114,7 +114,8 @@ fn format_usage(answer: &GetUsageResponse) -> Vec<String> {
 fn describe_cap(row: &CapRow) -> String {
     let whose = [Some(row.of.as_str()), row.name.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "an unknown amount".to_owned());
-    let (spent, left) = (or_unknown(&row.spent), or_unknown(&row.left));
+    let spent = or_unknown(&row.spent);
+    let left = or_unknown(&row.left);
     let anew = rows::time(row.resets_at).map(|at| format!(", begins anew at {at:.0}")).unwrap_or_default();
     printable(&format!("cap of {whose}: {} {}: {spent} spent, {left} left{anew}", row.cap, row.limit))
 }

@@ -149,7 +149,9 @@ impl VerifyArgs {
         let named: BTreeSet<Name> = agents.iter().cloned().collect();
         let mut proving = Prover::new(named, extent, against.as_ref().map(CheckpointCheck::sequence));
         let mut broken: Vec<String> = of_file.damaged.into_iter().collect();
-        let (bar, mut count, mut is_opened) = (progress_bar(), 0_u64, false);
+        let bar = progress_bar();
+        let mut count = 0_u64;
+        let mut is_opened = false;
         // A file is to have all of it, unless somebody says whose part alone.
         let is_whole = *all || (file.is_some() && agents.is_empty());
         let mut comparing = against.as_ref().filter(|_| is_whole).map(CheckpointCheck::start_comparing);

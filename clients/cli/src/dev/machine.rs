@@ -130,7 +130,8 @@ impl Machine {
             signing_key: plan.load_signing_key()?,
             admin_key: self.admin_key.insert(plan.load_admin_key()?).clone(),
         };
-        let (folder, runtime) = (&plan.data_folder.data_dir, Service::AgentRuntime);
+        let folder = &plan.data_folder.data_dir;
+        let runtime = Service::AgentRuntime;
         let asking = settings::for_service(runtime, &wiring, &plan.model, &plan.environment);
         self.models = Some(PublishedModels::new(folder, &asking).map_err(Error::file("write to", folder))?);
         self.model_settings = plan.model.settings(wiring.simulator_url.as_deref());
@@ -251,7 +252,8 @@ impl Machine {
     pub(crate) fn show_logs(&self, lines: usize) {
         for service in Service::ALL {
             for replica in self.stack.replicas(service) {
-                let (process, tail) = (replica.process(), replica.process().log_tail());
+                let process = replica.process();
+                let tail = replica.process().log_tail();
                 let state = process.exit().map_or(String::new(), |exit| format!(" (ended: {exit})"));
                 say(format!("\n{}{state}", process.log().display()));
                 let skipped = tail.lines().count().saturating_sub(lines);

@@ -82,7 +82,8 @@ fn model_notice(model: &Model) -> String {
             let helps = |model: &Option<String>, what: &str| {
                 model.as_ref().map(|model| format!("\n{model} {what}.")).unwrap_or_default()
             };
-            let (fast, light) = (helps(fast, "compiles plans into steps"), helps(light, "completes steps"));
+            let fast = helps(fast, "compiles plans into steps");
+            let light = helps(light, "completes steps");
             let place = without_credentials(base_url).unwrap_or_default();
             format!("{model} at {place} is answering.{fast}{light}")
         }
@@ -102,7 +103,8 @@ mod tests {
     fn a_simulator_is_called_one_and_keys_and_passwords_are_never_shown() {
         assert!(model_notice(&Model::Simulator).contains("SIMULATOR"));
         let (base_url, model) = ("https://joe:sk-secret@models.example/v1".to_owned(), "big".to_owned());
-        let (fast, light) = (None, Some("small".to_owned()));
+        let fast = None;
+        let light = Some("small".to_owned());
         let endpoint = Model::Endpoint { base_url, model, fast, light, api_key: Some("sk-secret".into()) };
         let said = "big at https://models.example/v1 is answering.\nsmall completes steps.";
         assert_eq!(model_notice(&endpoint), said);

@@ -109,7 +109,8 @@ async fn run_machine(machine: &mut Machine, data_folder: &DataFolder, options: &
     // The first thing to look at, while the rest is on its way.
     say(format!("\n  console  {}\n", console_url(&url)));
     if options.open {
-        let (url, key) = (url.clone(), client.key().cloned());
+        let url = url.clone();
+        let key = client.key().cloned();
         tokio::spawn(async move {
             if let Err(error) = open_console(&url, key.as_ref()).await {
                 say(error);

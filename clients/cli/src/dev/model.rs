@@ -25,7 +25,8 @@ impl Model {
     /// thinks, `KAIRO_MODEL_FAST` and `KAIRO_MODEL_LIGHT` those that compile plans and complete steps.
     pub(crate) fn choose(environment: &BTreeMap<String, String>) -> Self {
         let given = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();
-        let (url, api_key) = (given("KAIRO_MODEL_URL"), given(KEY));
+        let url = given("KAIRO_MODEL_URL");
+        let api_key = given(KEY);
         if url.is_none() && api_key.is_none() {
             return Self::Simulator;
         }

@@ -28,7 +28,8 @@ pub(crate) async fn step<T, E: Into<Error>>(
     let seconds = started.elapsed().as_secs_f32();
     match &outcome {
         Ok(value) => {
-            let (mark, more) = (style("✔").for_stderr().green(), done(value));
+            let mark = style("✔").for_stderr().green();
+            let more = done(value);
             say(format!("{mark} {what:<20} {more}{}{seconds:.1} s", if more.is_empty() { "" } else { "  " }));
         }
         Err(_) => say(format!("{} {what}", style("✘").for_stderr().red())),

@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn pauses_grow_until_it_is_given_up() {
-        let (mut restarts, now) = (Restarts::default(), Instant::now());
+        let mut restarts = Restarts::default();
+        let now = Instant::now();
         let pauses: Vec<_> = std::iter::repeat_with(|| restarts.decide_restart(now)).take(LIMIT + 1).collect();
         let after = |milliseconds| RestartDecision::After(Duration::from_millis(milliseconds));
         let expected =
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn what_is_long_ago_is_forgotten() {
-        let (mut restarts, now) = (Restarts::default(), Instant::now());
+        let mut restarts = Restarts::default();
+        let now = Instant::now();
         for _ in 0..LIMIT {
             restarts.decide_restart(now);
         }

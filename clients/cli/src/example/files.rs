@@ -134,7 +134,8 @@ impl Example {
         let Some((name, text)) = self.incoming.iter().find(|(name, _)| name == mail) else {
             return Err(Error::Advice(format!("the example {} has no incoming/{mail}", self.name)));
         };
-        let (written, delivered) = (folder.join("mail/tmp").join(name), folder.join("mail/new").join(name));
+        let written = folder.join("mail/tmp").join(name);
+        let delivered = folder.join("mail/new").join(name);
         write(&written, text)?;
         fs::rename(&written, &delivered).map_err(Error::file("deliver", delivered.clone()))
     }

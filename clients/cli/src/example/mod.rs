@@ -126,7 +126,9 @@ async fn investigate(
     }
     let program = std::env::current_exe().map_err(Error::file("find", "kairo"))?;
     let folder = example.write_investigation(stage.folder())?;
-    let (url, key_file, models) = (client.url().to_owned(), stage.admin_key_file(), stage.model_settings());
+    let url = client.url().to_owned();
+    let key_file = stage.admin_key_file();
+    let models = stage.model_settings();
     let investigator = Investigator { program, folder, url, key_file, models };
     let tell = |ran: &CommandResult| match options.json {
         true => Ok(()),

@@ -103,7 +103,8 @@ impl Happening {
     /// Builds the entry for an event; `None` if the event is not shown to people.
     pub fn from_event(event: &EventJson, agent: &str) -> Option<Self> {
         let (kind, who, text) = classify_event(event, agent)?;
-        let (who, text) = (printable(who), printable(&text).chars().take(TEXT).collect());
+        let who = printable(who);
+        let text = printable(&text).chars().take(TEXT).collect();
         Some(Self { place: EventPosition::from_event(event), ts: event.ts, kind, who, text })
     }
 
@@ -159,7 +160,8 @@ impl Happening {
 fn classify_event<'e>(event: &'e EventJson, agent: &'e str) -> Option<(HappeningKind, &'e str, String)> {
     let payload = &event.payload;
     let text = event.text().to_owned();
-    let (user, tool) = (field(payload, "user"), field(payload, "tool"));
+    let user = field(payload, "user");
+    let tool = field(payload, "tool");
     Some(match Type::parse(&event.type_name)? {
         Type::AgentMessage => (HappeningKind::Heard, user, text),
         Type::AgentImported => (HappeningKind::Heard, user, text),
@@ -247,7 +249,8 @@ fn action_kind(payload: &Value) -> Option<HappeningKind> {
 }
 
 fn describe_join(payload: &Value) -> String {
-    let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
+    let one = field(payload, "message_id");
+    let other = field(payload, "into_message_id");
     format!("message {one} is answered together with {other}")
 }
 

@@ -17,15 +17,19 @@ fn backup(path: &Path) -> (Folder, Manifest) {
     let place = folder.create_part_folder(1).unwrap();
     let stream = |name: &str| {
         let mut writer = SegmentWriter::new(path, format!("{place}/{name}"));
-        let (stored, subject) = (Timestamp::UNIX_EPOCH, "a".to_owned());
+        let stored = Timestamp::UNIX_EPOCH;
+        let subject = "a".to_owned();
         writer
             .write(&MessageLine { sequence: 7, stored, subject, headers: Vec::new(), data: b"secret".to_vec() })
             .unwrap();
-        let (files, config, consumers) = (writer.finish().unwrap(), Value::Null, Vec::new());
+        let files = writer.finish().unwrap();
+        let config = Value::Null;
+        let consumers = Vec::new();
         (name.to_owned(), StreamPart { config, first_sequence: 1, last_sequence: 7, consumers, files })
     };
     let streams = BTreeMap::from([stream(LOG.name), stream(DATA_KEYS)]);
-    let (taken, routed) = (Timestamp::UNIX_EPOCH, BTreeMap::new());
+    let taken = Timestamp::UNIX_EPOCH;
+    let routed = BTreeMap::new();
     let parts = vec![BackupPart { number: 1, taken, after: 0, through: 7, routed, streams }];
     let manifest =
         Manifest { kairo: BackupKind::Backup, format: FORMAT, version: String::new(), log: Uuid::nil(), parts };
@@ -82,7 +86,8 @@ fn a_manifest_is_read_up_to_its_longest_and_through_no_link() {
 fn what_is_destroyed_is_the_file_of_the_backup_and_not_what_stands_in_its_place() {
     for is_folder_linked in [false, true] {
         let both = tempfile::tempdir().unwrap();
-        let (path, elsewhere) = (both.path().join("backup"), both.path().join("elsewhere"));
+        let path = both.path().join("backup");
+        let elsewhere = both.path().join("elsewhere");
         let (folder, manifest) = backup(&path);
         let keys = keys(&manifest);
         let (_, name) = keys.path.split();
@@ -109,7 +114,8 @@ fn a_file_with_further_names_is_written_over_only_where_it_is_what_was_kept() {
     let both = tempfile::tempdir().unwrap();
     let path = both.path().join("backup");
     let (folder, manifest) = backup(&path);
-    let (keys, other) = (keys(&manifest), both.path().join("other"));
+    let keys = keys(&manifest);
+    let other = both.path().join("other");
     let at = keys.path.full_path(&path);
     // A copy of the folder by links has the same keys: they are to be gone there, too.
     fs::hard_link(&at, &other).unwrap();
@@ -125,7 +131,8 @@ fn a_file_with_further_names_is_written_over_only_where_it_is_what_was_kept() {
 #[test]
 fn a_part_is_not_begun_and_no_lock_taken_through_a_link() {
     let both = tempfile::tempdir().unwrap();
-    let (path, elsewhere) = (both.path().join("backup"), both.path().join("elsewhere"));
+    let path = both.path().join("backup");
+    let elsewhere = both.path().join("elsewhere");
     let (folder, _) = backup(&path);
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, path.join(part_folder_name(2))).unwrap();

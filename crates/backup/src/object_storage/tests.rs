@@ -25,26 +25,32 @@ fn add(staged: &StagedBackup, through: u64) {
     let path = staged.path();
     let there = backup_folder::is_backup(path);
     let folder = if there { Folder::open(path, BackupKind::Backup) } else { Folder::create(path) }.unwrap();
-    let (version, log) = (String::new(), Uuid::from_u128(7));
+    let version = String::new();
+    let log = Uuid::from_u128(7);
     let mut manifest = match there {
         true => folder.read_manifest().unwrap(),
         false => Manifest { kairo: BackupKind::Backup, format: FORMAT, version, log, parts: Vec::new() },
     };
-    let (number, after) = (manifest.parts.len() as u32 + 1, manifest.log_end());
+    let number = manifest.parts.len() as u32 + 1;
+    let after = manifest.log_end();
     let place = folder.create_part_folder(number).unwrap();
     let stream = |name: &str| {
         let mut writer = SegmentWriter::new(path, format!("{place}/{name}"));
-        let (stored, subject, headers, data) =
-            (Timestamp::UNIX_EPOCH, "a".to_owned(), Vec::new(), path.to_string_lossy().as_bytes().to_vec());
+        let stored = Timestamp::UNIX_EPOCH;
+        let subject = "a".to_owned();
+        let headers = Vec::new();
+        let data = path.to_string_lossy().as_bytes().to_vec();
         writer.write(&MessageLine { sequence: through, stored, subject, headers, data }).unwrap();
         let files = writer.finish().unwrap();
-        let (config, consumers) = (Value::Null, Vec::new());
+        let config = Value::Null;
+        let consumers = Vec::new();
         (name.to_owned(), StreamPart { config, first_sequence: 1, last_sequence: through, consumers, files })
     };
     let streams = BTreeMap::from([stream(LOG.name), stream(DATA_KEYS)]);
     let replaced = manifest.parts.iter_mut().filter_map(|part| part.streams.remove(DATA_KEYS)).flat_map(|it| it.files);
     let replaced: Vec<_> = replaced.collect();
-    let (taken, routed) = (Timestamp::UNIX_EPOCH, BTreeMap::new());
+    let taken = Timestamp::UNIX_EPOCH;
+    let routed = BTreeMap::new();
     manifest.parts.push(BackupPart { number, taken, after, through, routed, streams });
     folder.write_manifest(&manifest).unwrap();
     replaced.iter().for_each(|file| folder.destroy(file).unwrap());
@@ -108,7 +114,8 @@ async fn who_wrote_meanwhile_is_noticed() {
     let [one, other] = [storage.clone(), storage.clone()];
     let [one, other] =
         [one.stage(FetchExtent::Manifest, &nobody).await, other.stage(FetchExtent::Manifest, &nobody).await];
-    let (one, other) = (one.unwrap(), other.unwrap());
+    let one = one.unwrap();
+    let other = other.unwrap();
     add(&one, 5);
     // Of the same name, and not the same.
     add(&other, 5);

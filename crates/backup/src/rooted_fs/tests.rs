@@ -45,7 +45,8 @@ fn a_path_leads_beneath_the_folder_or_is_none() {
 /// A folder beside another one that nothing here may reach, and that one's file.
 fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let both = tempfile::tempdir().unwrap();
-    let (root, victim) = (both.path().join("root"), both.path().join("elsewhere/victim"));
+    let root = both.path().join("root");
+    let victim = both.path().join("elsewhere/victim");
     fs::create_dir_all(root.join("0001")).unwrap();
     fs::create_dir_all(both.path().join("elsewhere")).unwrap();
     fs::write(&victim, "theirs").unwrap();

@@ -145,7 +145,8 @@ impl CallAssembler {
         if piece.name == call.name {
             return !is_another(call, piece);
         }
-        let (grown, begun) = (format!("{}{}", call.name, piece.name), !call.arguments.trim().is_empty());
+        let grown = format!("{}{}", call.name, piece.name);
+        let begun = !call.arguments.trim().is_empty();
         let is_cumulative = piece.name.starts_with(&call.name);
         let are_both_names = offered.has(&call.name) || offered.has(&piece.name);
         !begun && (offered.has_prefix(&grown) || is_cumulative || !are_both_names)
@@ -252,7 +253,8 @@ mod tests {
 
     #[test]
     fn calls_are_told_apart_however_they_are_numbered() {
-        let (berlin, tokyo) = (r#"{"time_zone":"Europe/Berlin"}"#, r#"{"time_zone":"Asia/Tokyo"}"#);
+        let berlin = r#"{"time_zone":"Europe/Berlin"}"#;
+        let tokyo = r#"{"time_zone":"Asia/Tokyo"}"#;
         let both = [("tools.now".to_owned(), berlin.to_owned()), ("tools.now".to_owned(), tokyo.to_owned())];
         let now = "tools__now";
         for chunks in [

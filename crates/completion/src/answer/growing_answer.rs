@@ -287,7 +287,8 @@ impl GrowingAnswer {
     /// Ends what was held back of words, reasoning and the refusal.
     fn end_text(&mut self) -> AddedText {
         let [words, reasoning, refusal] = &mut self.halves;
-        let (words, reasoning) = (words.finish(), reasoning.finish());
+        let words = words.finish();
+        let reasoning = reasoning.finish();
         self.refusal.push_str(refusal.finish());
         let mut rest = self.splitter.push(words);
         rest.reasoning.push_str(reasoning);

@@ -101,7 +101,8 @@ impl Splitter {
     }
 
     fn split(&mut self, over: bool) -> AddedText {
-        let (mut added, held) = (AddedText::default(), std::mem::take(&mut self.held));
+        let mut added = AddedText::default();
+        let held = std::mem::take(&mut self.held);
         let mut rest = held.as_str();
         while !rest.is_empty() {
             let before = rest;
@@ -247,7 +248,8 @@ mod tests {
         let pieces = characters.chunks(size).map(|piece| piece.iter().collect::<String>());
         let mut all: Vec<AddedText> = pieces.map(|piece| splitter.push(&piece)).collect();
         all.push(splitter.finish());
-        let (mut reasoning, mut said) = (String::new(), String::new());
+        let mut reasoning = String::new();
+        let mut said = String::new();
         for added in all {
             reasoning.push_str(&added.reasoning);
             said.push_str(&added.text);

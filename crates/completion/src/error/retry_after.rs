@@ -90,7 +90,8 @@ fn date(value: &str) -> Option<Timestamp> {
 
 /// Parts such as those of `1h6m0.5s`, and nothing else.
 fn duration(value: &str) -> Option<u64> {
-    let (mut total, mut length) = (0.0, 0);
+    let mut total = 0.0;
+    let mut length = 0;
     for part in PARTS.as_ref()?.captures_iter(value) {
         let number: f64 = part.name("number")?.as_str().parse().ok()?;
         total += number * unit_ms(part.name("unit")?.as_str());

@@ -184,7 +184,8 @@ impl Frames {
 
     /// An event has ended.
     fn dispatch(&mut self, frames: &mut Vec<Frame>) {
-        let (data, event) = (std::mem::take(&mut self.data), std::mem::take(&mut self.event));
+        let data = std::mem::take(&mut self.data);
+        let event = std::mem::take(&mut self.event);
         if !std::mem::take(&mut self.has_data) {
             return;
         }
@@ -226,7 +227,8 @@ mod tests {
     #[test]
     fn pieces_are_found_however_they_are_written_and_cut() {
         let json = |value| Frame::Json { value, event: String::new() };
-        let (one, two) = (json(json!({ "a": 1 })), json(json!({ "a": 2 })));
+        let one = json(json!({ "a": 1 }));
+        let two = json(json!({ "a": 2 }));
         let both = [one, two, Frame::Done];
         for text in [
             "data: {\"a\":1}\n\ndata: {\"a\":2}\n\ndata: [DONE]\n\n",

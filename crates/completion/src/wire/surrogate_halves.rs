@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn halves_are_joined_across_pieces_and_replaced_where_the_other_is_missing() {
-        let (first, second) = (stand_in(0xd83d), stand_in(0xde00));
+        let first = stand_in(0xd83d);
+        let second = stand_in(0xde00);
         let joined = |pieces: &[String]| {
             let mut joiner = Joiner::default();
             let mut all: String = pieces.iter().map(|piece| joiner.join(piece).into_owned()).collect();

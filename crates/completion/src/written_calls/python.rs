@@ -28,7 +28,8 @@ pub fn call(text: &str, offered: &OfferedTools) -> Option<(String, String, usize
 
 /// Arguments by name up to the closing parenthesis, and how many bytes they take.
 fn keywords(text: &str) -> Option<(Map<String, Value>, usize)> {
-    let (mut arguments, mut rest) = (Map::new(), text);
+    let mut arguments = Map::new();
+    let mut rest = text;
     loop {
         rest = rest.trim_start();
         if let Some(behind) = rest.strip_prefix(')') {

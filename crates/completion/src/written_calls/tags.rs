@@ -43,7 +43,8 @@ fn parameters(mut text: &str, tool: &str, offered: &OfferedTools) -> Option<Stri
 
 /// Pairs of `<arg_key>` and `<arg_value>`, and how many bytes they take.
 pub fn pairs(text: &str, tool: &str, offered: &OfferedTools) -> Option<(String, usize)> {
-    let (mut rest, mut parameters) = (text, Map::new());
+    let mut rest = text;
+    let mut parameters = Map::new();
     while let Some(key) = rest.trim_start().strip_prefix("<arg_key>") {
         let (key, behind) = key.split_once("</arg_key>")?;
         let (value, behind) = behind.trim_start().strip_prefix("<arg_value>")?.split_once("</arg_value>")?;

@@ -164,7 +164,9 @@ impl Bus {
         event: &OutgoingEvent,
         expected: u64,
     ) -> Result<(StoreAck, ContentDigest), BusError> {
-        let (mut message, mut stalled, mut attempt) = (None, None, 0);
+        let mut message = None;
+        let mut stalled = None;
+        let mut attempt = 0;
         loop {
             match self.try_commit_decision(event, &mut message, expected).await {
                 Err(error @ BusError::Unavailable { .. }) => {

@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_decision_stops_what_its_cancels_name() {
-        let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let one = Uuid::from_u128(1);
+        let two = Uuid::from_u128(2);
         let events = vec![
             event("action.cancel", &one.to_string()),
             event("process.cancel", &two.to_string()),

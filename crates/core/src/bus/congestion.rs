@@ -189,7 +189,8 @@ impl CongestedQueues {
     }
 
     async fn read_bucket(&self) -> Result<(), BusError> {
-        let (stream, filter) = (format!("KV_{CONGESTION_BUCKET}"), format!("$KV.{CONGESTION_BUCKET}.>"));
+        let stream = format!("KV_{CONGESTION_BUCKET}");
+        let filter = format!("$KV.{CONGESTION_BUCKET}.>");
         let mut after = 0;
         loop {
             let page = self.bus.read_page_in(&stream, &filter, after).await?;
@@ -251,8 +252,8 @@ mod tests {
     #[test]
     fn a_queue_is_told_by_its_subject() {
         let ann = Name::parse("ann").unwrap();
-        let (line, share) =
-            (InputQueue::for_user_line(&agent(1).agent, &ann), InputQueue::for_user_share(&agent(1).agent, &ann));
+        let line = InputQueue::for_user_line(&agent(1).agent, &ann);
+        let share = InputQueue::for_user_share(&agent(1).agent, &ann);
         for queue in [agent(1), line, share] {
             assert_eq!(InputQueue::parse_subject(&queue.kv_subject()), Some(queue));
         }
@@ -265,7 +266,8 @@ mod tests {
 
     #[test]
     fn an_announcement_holds_until_it_is_withdrawn_or_was_not_repeated() {
-        let (mut known, begun) = (CongestionHints::default(), Instant::now());
+        let mut known = CongestionHints::default();
+        let begun = Instant::now();
         known.apply_hint(agent(1), Some(SAID), None, begun);
         known.apply_hint(agent(2), Some(SAID), None, begun);
         known.apply_hint(agent(2), None, None, begun);
@@ -281,7 +283,8 @@ mod tests {
 
     #[test]
     fn what_is_read_again_is_not_said_again() {
-        let (mut known, begun) = (CongestionHints::default(), Instant::now());
+        let mut known = CongestionHints::default();
+        let begun = Instant::now();
         let later = begun + LIFETIME / 2;
         known.apply_hint(agent(1), Some(SAID), None, begun);
         known.apply_hint(agent(2), Some(SAID), Some(7), begun);
@@ -299,7 +302,8 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let (mut known, now) = (CongestionHints::default(), Instant::now());
+        let mut known = CongestionHints::default();
+        let now = Instant::now();
         for number in 0..2 * MAX_QUEUES {
             known.apply_hint(agent(number), Some(SAID), None, now);
         }

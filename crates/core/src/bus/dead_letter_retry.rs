@@ -61,9 +61,11 @@ impl DeadLetterRetrier {
     }
 
     fn with_processor<W: DeliveryProcessor>(mut self, consumer: Consumer, work: W) -> Self {
-        let (bus, work) = (self.bus.clone(), Arc::new(work));
+        let bus = self.bus.clone();
+        let work = Arc::new(work);
         let dealing = move |delivery: RawDelivery| -> BoxFuture<'static, ProcessingOutcome> {
-            let (bus, work) = (bus.clone(), work.clone());
+            let bus = bus.clone();
+            let work = work.clone();
             Box::pin(async move { work.process_delivery(&bus, consumer, &delivery).await })
         };
         self.dealing.insert(consumer.name(), Box::new(dealing));
@@ -159,7 +161,9 @@ impl Bus {
     /// Returns the recorded outcome of this order, or of an earlier one that handled the letter.
     async fn recorded_outcome(&self, letter: u64, order: Uuid) -> Result<RecordedOutcome, BusError> {
         let Ok(owner) = Name::parse(self.service.name()) else { return Ok(RecordedOutcome::Nothing) };
-        let (filter, mut after, mut told) = (DEAD_LETTER_RETRIED.of_owner(&owner), letter, RecordedOutcome::Nothing);
+        let filter = DEAD_LETTER_RETRIED.of_owner(&owner);
+        let mut after = letter;
+        let mut told = RecordedOutcome::Nothing;
         // As the leader has them: one that was told just before must not be missed.
         while let Some(raw) =
             self.port.next_at_leader(DLQ_STREAM, &filter, after).await.map_err(BusError::unavailable(READING))?

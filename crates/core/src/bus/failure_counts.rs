@@ -52,7 +52,8 @@ impl FailureCounts {
 
 impl FailureGenerations {
     fn take_count(&mut self, sequence: u64) -> u64 {
-        let (young, old) = (self.young.remove(&sequence), self.old.remove(&sequence));
+        let young = self.young.remove(&sequence);
+        let old = self.old.remove(&sequence);
         young.or(old).unwrap_or(0)
     }
 }

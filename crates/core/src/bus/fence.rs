@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_reason_holds_until_it_is_withdrawn_or_not_repeated() {
-        let (fence, now) = (ModelFence::default(), Instant::now());
+        let fence = ModelFence::default();
+        let now = Instant::now();
         assert_eq!(fence.reason_at(now), None);
         fence.apply_announcement(b"too dear", now);
         assert_eq!(fence.reason_at(now + LIFETIME / 2).as_deref(), Some("too dear"));

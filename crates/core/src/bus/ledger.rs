@@ -338,7 +338,8 @@ mod tests {
     #[test]
     fn a_consent_is_used_up_by_the_first_entry_on_it() {
         let invoke = |action: u128, approval_id: &str, executor: &str| -> Body {
-            let (action_id, approval_id) = (Uuid::from_u128(action).to_string(), approval_id.to_owned());
+            let action_id = Uuid::from_u128(action).to_string();
+            let approval_id = approval_id.to_owned();
             let action = ToolInvocation { action_id, approval_id, executor: executor.to_owned(), ..Default::default() };
             ToolInvoke { actions: vec![action], ..Default::default() }.into()
         };

@@ -50,7 +50,8 @@ impl ActionLiveness {
     pub async fn start_answering(bus: &Bus, shutdown: CancellationToken) -> Result<Self, BusError> {
         let liveness = Self { contact: ConnectionMonitor::new(bus), actions: Arc::default() };
         let mut questions = bus.subscribe(liveness_subject(bus.instance.as_str(), "*")).await?;
-        let (answering, mine) = (bus.clone(), liveness.clone());
+        let answering = bus.clone();
+        let mine = liveness.clone();
         bus.spawn(async move {
             while let Some(Some(question)) = shutdown.run_until_cancelled(questions.next()).await {
                 let stop = question.subject.ends_with(LivenessQuestion::Stop.token());

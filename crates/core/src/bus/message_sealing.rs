@@ -25,7 +25,8 @@ const OPENING: &str = "opening what is sealed";
 impl Bus {
     /// The headers and the body of an event as they are stored.
     pub(super) async fn seal_event(&self, event: &OutgoingEvent) -> Result<(Headers, Bytes), BusError> {
-        let (mut headers, mut keys) = (event.headers(), BTreeMap::new());
+        let mut headers = event.headers();
+        let mut keys = BTreeMap::new();
         if !event.envelope.owners.all_owners().is_empty() && self.may_seal().await? {
             // What is no name can have no key.
             let is_name = |owner: &&str| Name::parse(ContentOwners::agent_of(owner).unwrap_or(owner)).is_ok();

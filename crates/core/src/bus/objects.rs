@@ -142,7 +142,8 @@ impl MediaStore {
     /// The bytes that are described so; others where they cannot be opened.
     async fn read_bytes(&self, described: &ObjectInfo) -> Result<Vec<u8>, BusError> {
         const READING: &str = "reading an object";
-        let (digest, size) = (&described.name, described.size as u64);
+        let digest = &described.name;
+        let size = described.size as u64;
         let store = self.open_store().await?;
         let object = store.get(digest).await.map_err(|error| match error.kind() {
             GetErrorKind::NotFound => server_lagging_error(),

@@ -134,7 +134,8 @@ pub fn check<N: PartialOrd + Display>(
     unit: &str,
 ) {
     if !allowed.contains(&value) {
-        let (low, high) = (allowed.start(), allowed.end());
+        let low = allowed.start();
+        let high = allowed.end();
         mistakes.push(Mistake::new(
             key,
             format!("is {value}, expected {low} to {high} {unit}"),

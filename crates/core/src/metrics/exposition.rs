@@ -62,7 +62,8 @@ fn encode_metric(encoder: &mut DescriptorEncoder, metric: &Measured, exemplars: 
         // None is made.
         MetricData::ExponentialHistogram(_) => return Ok(()),
     };
-    let (name, unit) = (openmetrics_name(metric.name()), openmetrics_unit(metric.unit()));
+    let name = openmetrics_name(metric.name());
+    let unit = openmetrics_unit(metric.unit());
     let mut family = encoder.encode_descriptor(&name, metric.description(), unit.as_ref(), kind)?;
     match data {
         MetricData::Sum(sum) => sum.data_points().try_for_each(|point| {

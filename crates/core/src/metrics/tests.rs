@@ -12,7 +12,8 @@ fn of(service: Service, series: usize, of_agents: bool) -> (Metrics, SdkMeterPro
 
 fn exporting(share: f64, series: usize) -> (Metrics, SdkMeterProvider) {
     let resource = Resource::builder_empty().with_service_name("it").build();
-    let (service, sampler) = (Service::AgentRuntime, Some(TraceSampler::new(share)));
+    let service = Service::AgentRuntime;
+    let sampler = Some(TraceSampler::new(share));
     MetricsSetup { service, resource, series, of_agents: false, sampler }.build(|provider| provider)
 }
 
@@ -63,10 +64,8 @@ fn a_duration_falls_into_the_buckets_of_its_metric() {
 
 #[test]
 fn a_bucket_names_the_last_trace_that_is_exported() {
-    let (first, last) = (
-        "00-0000000000000000000000000000000a-0000000000000001-01",
-        "00-0000000000000000000000000000000b-0000000000000001-01",
-    );
+    let first = "00-0000000000000000000000000000000a-0000000000000001-01";
+    let last = "00-0000000000000000000000000000000b-0000000000000001-01";
     let unsampled = "00-0000000000000000000000000000000c-0000000000000001-00";
     let (metrics, _provider) = exporting(1.0, 100);
     let labels = [AgentMessage::TYPE, "foreground", "a"];

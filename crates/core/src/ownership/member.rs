@@ -258,7 +258,8 @@ impl<W: PartitionWork> GroupMember<W> {
         self.tenures += 1;
         let tenure = self.tenures;
         let (release, released) = watch::channel(false);
-        let (work, ended) = (self.work.clone(), self.ended.clone());
+        let work = self.work.clone();
+        let ended = self.ended.clone();
         let holding =
             PartitionLease { partition, lease: self.lease.clone(), release: released, needs: self.needs.clone() };
         let task = self.bus.spawn(async move {

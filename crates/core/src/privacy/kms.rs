@@ -158,7 +158,8 @@ impl KmsConfig {
 pub(super) async fn send_request(request: RequestBuilder) -> Result<(StatusCode, Value), KmsError> {
     let unavailable = |error: reqwest::Error| KmsError::Unavailable(message_with_causes(&error.without_url()));
     let mut response = request.send().await.map_err(unavailable)?;
-    let (status, mut body) = (response.status(), Vec::new());
+    let status = response.status();
+    let mut body = Vec::new();
     let elsewhere = response.headers().get("location").filter(|_| status.is_redirection());
     if let Some(elsewhere) = elsewhere.and_then(|to| to.to_str().ok()) {
         return Err(KmsError::Refused(format!(

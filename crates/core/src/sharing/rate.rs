@@ -135,7 +135,8 @@ impl GroupUsage {
     }
 
     fn count_request(&mut self, quota: RateQuota, member: Option<Arc<str>>) -> Result<(), Duration> {
-        let (all, total) = (quota.in_parts(), self.total());
+        let all = quota.in_parts();
+        let total = self.total();
         let own = self.by.get(&member).copied().unwrap_or(0);
         let others = total - own;
         let whole = |parts: u64| usize::try_from(parts).unwrap_or(usize::MAX);

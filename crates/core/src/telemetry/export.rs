@@ -52,7 +52,8 @@ impl<'c> OtlpCollector<'c> {
         let tls = endpoint.starts_with(TLS).then(|| tls_config(&config.otlp_ca)).transpose()?;
         let mut headers = HeaderMap::new();
         for (name, value) in &config.otlp_headers {
-            let (name, value) = (HeaderName::try_from(name), HeaderValue::try_from(value.expose()));
+            let name = HeaderName::try_from(name);
+            let value = HeaderValue::try_from(value.expose());
             let (Ok(name), Ok(mut value)) = (name, value) else { return Err(TelemetryError::Headers) };
             value.set_sensitive(true);
             headers.insert(name, value);

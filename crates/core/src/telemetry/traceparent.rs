@@ -97,7 +97,10 @@ impl FromStr for Traceparent {
     fn from_str(text: &str) -> Result<Self, InvalidTraceparent> {
         let mut parts = text.splitn(5, '-');
         let mut next = |length| parse_hex(parts.next(), length).ok_or(InvalidTraceparent);
-        let (version, trace_id, span_id, flags) = (next(2)?, next(32)?, next(16)?, next(2)?);
+        let version = next(2)?;
+        let trace_id = next(32)?;
+        let span_id = next(16)?;
+        let flags = next(2)?;
         let has_more = parts.next().is_some();
         if version == 0xff || (version == 0 && has_more) {
             return Err(InvalidTraceparent);

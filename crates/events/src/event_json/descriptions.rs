@@ -71,7 +71,8 @@ fn describe_agent_event(agent: Agent<'_>) -> String {
             profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
         }
         Agent::Imported(AgentImported { user, part, parts, threads, messages, .. }) => {
-            let (threads, messages) = (threads.len(), messages.len());
+            let threads = threads.len();
+            let messages = messages.len();
             format!("{messages} messages of {user} in {threads} threads were imported (part {part} of {parts})")
         }
         Agent::Forgotten(AgentForgotten { user, .. }) => format!("{user} is forgotten"),

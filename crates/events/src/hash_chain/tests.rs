@@ -62,8 +62,9 @@ fn take(chain: &mut HashChain, sequence: usize, message: &Message) {
 
 /// The log that comes of it, and where decisions were committed with a link. Links are written behind the step `epoch`.
 fn written(steps: &[Step], epoch: usize) -> (Vec<Message>, Vec<u64>) {
-    let (mut log, mut replicas, mut links) =
-        (Vec::<Message>::new(), [Replica::default(), Replica::default()], Vec::new());
+    let mut log = Vec::<Message>::new();
+    let mut replicas = [Replica::default(), Replica::default()];
+    let mut links = Vec::new();
     let last_decision = |log: &[Message]| {
         let last = log.iter().rposition(|message| !matches!(message, Message::Another(_)));
         last.map_or(0, |at| at as u64 + 1)
@@ -110,7 +111,8 @@ fn written(steps: &[Step], epoch: usize) -> (Vec<Message>, Vec<u64>) {
 
 /// Returns the sequences of the links at which a reader comes to the same digest.
 fn fitting(log: &[Message]) -> Vec<u64> {
-    let (mut chain, mut fitting) = (HashChain::default(), Vec::new());
+    let mut chain = HashChain::default();
+    let mut fitting = Vec::new();
     for (at, message) in (1..).zip(log) {
         let sequence = at as u64;
         if let Message::Decision(_, Some(link)) = message

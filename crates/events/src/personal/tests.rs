@@ -180,7 +180,9 @@ fn every_text_of_an_event_is_personal_or_known_to_be_nobodys() {
         include_str!("../../../../proto/kairo/v1/tool.proto"),
         include_str!("../../../../proto/kairo/v1/user.proto"),
     ];
-    let (mut message, mut texts, mut unknown) = ("", 0, Vec::new());
+    let mut message = "";
+    let mut texts = 0;
+    let mut unknown = Vec::new();
     for line in protos.iter().flat_map(|proto| proto.lines()) {
         message = line.strip_prefix("message ").and_then(|line| line.split(' ').next()).unwrap_or(message);
         let mut words = line.split_whitespace().skip_while(|word| ["optional", "repeated"].contains(word));

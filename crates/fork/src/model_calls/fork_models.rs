@@ -65,7 +65,8 @@ impl ForkModels {
         lane.ensure_priced()?;
         // Nobody knows before which of them will answer, so it is the first one.
         let models = Models::new(&lane.config(), parts, terms.room);
-        let (account, currency) = (CallAccount::new(terms.most), terms.currency.clone());
+        let account = CallAccount::new(terms.most);
+        let currency = terms.currency.clone();
         Ok(Self { models, lane, fallbacks: Vec::new(), account, currency })
     }
 
@@ -73,7 +74,8 @@ impl ForkModels {
     pub fn without_bound(terms: &Terms<'_>, parts: Arc<dyn PartStore>) -> Self {
         let Terms { models, prices, max_output, .. } = *terms;
         let fallbacks = fallbacks(models).map(|model| resolve_model(model, prices, max_output)).collect();
-        let (lane, account) = (LaneModels::from_config(models, prices, max_output), CallAccount::new(None));
+        let lane = LaneModels::from_config(models, prices, max_output);
+        let account = CallAccount::new(None);
         let models = Models::new(models, parts, terms.room);
         Self { models, lane, fallbacks, account, currency: terms.currency.clone() }
     }
@@ -152,8 +154,10 @@ mod tests {
     use super::*;
 
     fn forking(models: Value, most: Option<u64>) -> Result<ForkModels, UnpricedModel> {
-        let (models, prices) = (serde_json::from_value(models).unwrap(), ModelPrices::new());
-        let (currency, room) = ("USD".to_owned(), 1_000);
+        let models = serde_json::from_value(models).unwrap();
+        let prices = ModelPrices::new();
+        let currency = "USD".to_owned();
+        let room = 1_000;
         let terms = Terms { models: &models, prices: &prices, currency, most, max_output: 100, room };
         ForkModels::new(&terms, Arc::new(EmptyPartStore))
     }

@@ -146,7 +146,8 @@ fn names_one_edit_away(text: &str) -> impl Iterator<Item = String> {
     let tail = |text: &str| text.get(1..).unwrap_or_default().to_owned();
     let exchanged = splits().filter_map(|(before, behind)| {
         let mut chars = behind.chars();
-        let (one, next) = (chars.next()?, chars.next()?);
+        let one = chars.next()?;
+        let next = chars.next()?;
         Some(format!("{before}{next}{one}{}", chars.as_str()))
     });
     let left_out = splits().map(move |(before, behind)| format!("{before}{}", tail(behind)));

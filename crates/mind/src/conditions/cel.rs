@@ -70,7 +70,8 @@ pub fn to_cel(value: &Value, deep: usize) -> Cel {
 /// Returns the most data the condition may be evaluated on; `None` if it is too deep or too slow on any data.
 fn max_data_bytes(condition: &str) -> Option<usize> {
     let code = strip_quoted_texts(condition);
-    let (mut depth, mut row) = (0_usize, 0_usize);
+    let mut depth = 0_usize;
+    let mut row = 0_usize;
     for sign in code.chars() {
         match sign {
             '(' | '[' | '{' => depth += 1,
@@ -102,7 +103,8 @@ fn max_data_bytes(condition: &str) -> Option<usize> {
 /// Without what stands in quotes.
 fn strip_quoted_texts(condition: &str) -> String {
     let mut code = String::new();
-    let (mut quote, mut escaped) = (None, false);
+    let mut quote = None;
+    let mut escaped = false;
     for sign in condition.chars() {
         match quote {
             None if matches!(sign, '\'' | '"') => quote = Some(sign),

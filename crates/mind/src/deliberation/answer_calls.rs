@@ -39,7 +39,8 @@ pub(super) struct AnswerCalls {
 
 impl AnswerCalls {
     pub(super) fn from_completion(completion: &Completion, words: String, calls: Vec<ModelToolCall>) -> Self {
-        let (passed_back, reasoning_details) = (completion.passed_back.clone(), completion.reasoning_details.clone());
+        let passed_back = completion.passed_back.clone();
+        let reasoning_details = completion.reasoning_details.clone();
         Self { words, calls, passed_back, reasoning_details }
     }
 
@@ -71,7 +72,8 @@ impl Deliberation<'_> {
         if is_few && !is_in_chain && made.calls.iter().all(|call| self.can_call_directly(turn_id, &made, call)) {
             return self.call_directly(turn_id, made);
         }
-        let (most, passed_back) = (self.limits.parallel_tools.max(1), made.passed_back_with_chain());
+        let most = self.limits.parallel_tools.max(1);
+        let passed_back = made.passed_back_with_chain();
         let backs: Vec<CallPassback> = made.calls.iter().map(|call| passback_of(call, &passed_back)).collect();
         let step = |(at, call): (usize, ModelToolCall)| StepSpec {
             group: saturating_index(at / most),

@@ -72,7 +72,8 @@ impl AnswerFailure {
     /// Converts the error of a model's endpoint.
     pub(super) fn from_completion_error(error: &CompletionError) -> Self {
         let CompletionError { kind, message, transient, retry_after_ms, context_tokens, .. } = error;
-        let (retry_after_ms, context_tokens) = (*retry_after_ms, *context_tokens);
+        let retry_after_ms = *retry_after_ms;
+        let context_tokens = *context_tokens;
         Self { retryable: *transient, retry_after_ms, context_tokens, ..Self::of_kind(kind, message.as_str()) }
     }
 

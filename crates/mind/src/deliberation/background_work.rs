@@ -154,7 +154,8 @@ impl Deliberation<'_> {
             return thread_id.clone();
         }
         let thread_id = ids::derive(turn_id, "thread").to_string();
-        let (user, title) = (task.user.clone(), task.title.clone());
+        let user = task.user.clone();
+        let title = task.title.clone();
         let created = ThreadCreated { thread_id: thread_id.clone(), kind: ThreadKind::Work.text(), user, title };
         self.add_event_to(turn_id, &thread_id, task.correlation(), Event::ThreadCreated(created));
         thread_id
@@ -262,7 +263,8 @@ impl Deliberation<'_> {
             Some(task) => self.end_task(turn_id, &task, status, text),
             None if self.is_request_turn(turn_id) => self.answer_in_words(turn_id, text, status),
             None if failure.is_empty() => {
-                let (text, ending) = (text.to_owned(), ending.to_owned());
+                let text = text.to_owned();
+                let ending = ending.to_owned();
                 self.say_to_user(turn_id, Say { text, r#final: true, ending, ..Say::default() });
             }
             None => self.say_failure(turn_id, text, failure),
@@ -356,8 +358,9 @@ impl Deliberation<'_> {
 
     /// The time has come to try a task again that failed: it waits for its turn.
     pub(super) fn retry_task(&mut self, task: &Task) {
-        let (task_id, status, reason) =
-            (task.id.to_string(), TaskStatus::Pending.text(), "to be tried again".to_owned());
+        let task_id = task.id.to_string();
+        let status = TaskStatus::Pending.text();
+        let reason = "to be tried again".to_owned();
         let mut changed = TaskChanged { task_id, status, reason, ..TaskChanged::default() };
         let turn_id = ids::derive(self.decision_id, &format!("again/{}", task.id));
         if task.is_next_run()
@@ -370,7 +373,8 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {
-        let (mut result, mut reason) = (text.to_owned(), String::new());
+        let mut result = text.to_owned();
+        let mut reason = String::new();
         if *status != TaskStatus::Completed {
             std::mem::swap(&mut result, &mut reason);
         }
@@ -387,7 +391,8 @@ impl Deliberation<'_> {
 
     /// Says something in the conversation in which a task was asked for; `failure` is the kind of a failure that it tells of.
     pub(super) fn tell_task_user(&mut self, turn_id: Uuid, task: &Task, text: &str, failure: &str) {
-        let (text, failure) = (text.to_owned(), failure.to_owned());
+        let text = text.to_owned();
+        let failure = failure.to_owned();
         let say = Say { text, failure, user: task.user.clone(), ..Say::default() };
         let action = AgentAction { action: Some(Action::Say(say)) };
         self.add_event_to(turn_id, &task.thread_id, task.correlation(), Event::Action(action));
@@ -396,7 +401,8 @@ impl Deliberation<'_> {
     /// Words for the user of a turn, where they are in conversation with the agent.
     pub(super) fn notify_user(&mut self, turn_id: Uuid, event: Event) {
         let Some(turn) = self.turn(turn_id) else { return };
-        let (thread_id, correlation) = (self.mind.conversation_of(turn), turn.correlation);
+        let thread_id = self.mind.conversation_of(turn);
+        let correlation = turn.correlation;
         self.add_event_to(turn_id, &thread_id, correlation, event);
     }
 
@@ -406,7 +412,8 @@ impl Deliberation<'_> {
         let id = Uuid::parse_str(&ended.task_id).unwrap_or_default();
         let working = self.mind.turns.iter().find(|(_, turn)| turn.queued_task() == Some(id));
         let working = working.map(|(owner, turn)| (*owner, turn.thread_id.clone(), turn.waiting.clone()));
-        let (mut owner, mut thread_id) = (turn_id, String::new());
+        let mut owner = turn_id;
+        let mut thread_id = String::new();
         if let Some((worker, thread, in_flight)) = working {
             self.cancel_actions(turn_id, in_flight);
             self.end_chain_of(worker, &ChainOutcome::Canceled, &ended.reason);

@@ -91,7 +91,8 @@ impl Deliberation<'_> {
     /// Returns the reason why no human can be asked to consent to this call, if there is one.
     pub(super) fn no_room_for_approval(&self, arguments: &str) -> Option<String> {
         if arguments.len() > CONSENT_BYTES {
-            let (found, most) = (arguments.len(), CONSENT_BYTES / 1024);
+            let found = arguments.len();
+            let most = CONSENT_BYTES / 1024;
             return Some(format!("its arguments take {found} bytes, and at most {most} KB can be put to a human"));
         }
         let waits = |run: &&StepRun| matches!(run.state, StepState::Asked { .. });

@@ -50,7 +50,8 @@ impl Deliberation<'_> {
     /// It was shown.
     pub(super) fn end_broadcast(&mut self, thread_id: &str, through: u64, modules: Vec<String>) {
         let told = AgentBroadcast { thread_id: thread_id.to_owned(), through, modules };
-        let (turn_id, correlation) = (self.broadcast_turn_id(), self.broadcast_correlation(thread_id, through));
+        let turn_id = self.broadcast_turn_id();
+        let correlation = self.broadcast_correlation(thread_id, through);
         self.add_event_to(turn_id, thread_id, correlation, Event::Broadcast(told));
         self.apply_decided();
     }

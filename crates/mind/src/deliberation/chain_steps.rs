@@ -58,7 +58,8 @@ impl Deliberation<'_> {
         }
         let Some(turn) = self.turn(turn_id) else { return };
         let Some(chain) = &turn.chain else { return };
-        let (id, is_task) = (chain.id, turn.fired_task().is_some());
+        let id = chain.id;
+        let is_task = turn.fired_task().is_some();
         // What could not be looked at is told as that.
         let failure = failure_of(chain).filter(|_| chain.origin != Origin::Environment);
         if let (true, Some(reason)) = (is_task, &failure) {
@@ -79,7 +80,9 @@ impl Deliberation<'_> {
         self.apply_decided();
         let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()) else { return };
         let Some(run) = chain.steps.get(at) else { return };
-        let (id, origin, step) = (chain.id, chain.origin, run.step.clone());
+        let id = chain.id;
+        let origin = chain.origin;
+        let step = run.step.clone();
         if step.event == THINK {
             return self.think(turn_id, Some(at));
         }
@@ -90,7 +93,8 @@ impl Deliberation<'_> {
             return self.carry_out_step(turn_id, id, at, &step.event, params);
         }
         if let StepState::Approved { request, at: asked_at, arguments } = &run.state {
-            let (arguments, consent) = (arguments.clone(), Some((*request, *asked_at)));
+            let arguments = arguments.clone();
+            let consent = Some((*request, *asked_at));
             return self.call_tool(turn_id, Some((id, at)), &step.event, arguments, consent);
         }
         if let StepState::Rejected { reason } = &run.state {
@@ -214,7 +218,8 @@ impl Deliberation<'_> {
             Ok(IntrinsicStart::Request(ask)) => {
                 let seconds = params.get(DEADLINE).and_then(Value::as_u64);
                 let due_at = self.request_deadline(seconds.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX)));
-                let (tool, arguments) = (event.to_owned(), Value::Object(params).to_string());
+                let tool = event.to_owned();
+                let arguments = Value::Object(params).to_string();
                 self.ask_agent(turn_id, Some((chain, at)), Ask { tool, arguments, due_at, ..*ask });
             }
             Err(reason) => self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),

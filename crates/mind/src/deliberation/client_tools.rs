@@ -217,13 +217,15 @@ impl Deliberation<'_> {
             calls.retain(|call| !is_clients(&call.tool));
             return false;
         }
-        let (user, message_id) = (turn.user.clone(), turn.message_id.clone());
+        let user = turn.user.clone();
+        let message_id = turn.message_id.clone();
         let most = if single { 1 } else { calls.len() };
         let mut handed: Vec<CompletionToolCall> = Vec::new();
         for (at, call) in calls.iter().enumerate().take(most) {
             let asked = completion.tool_calls.get(at).cloned().unwrap_or_default();
             let call_id = self.client_call_id(turn_id, at, &asked.call_id, &handed);
-            let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+            let tool = call.tool.clone();
+            let arguments = call.arguments.clone();
             handed.push(CompletionToolCall { call_id, tool, arguments, ..asked });
         }
         let say = Say {

@@ -30,7 +30,8 @@ impl Deliberation<'_> {
                 continue;
             }
             let user = self.turn(turn).map(|turn| turn.user.clone()).unwrap_or_default();
-            let (kind, request_id) = (RequestKind::Cancel.text(), action.to_string());
+            let kind = RequestKind::Cancel.text();
+            let request_id = action.to_string();
             let ask = Ask { agent, kind, request_id, user, ..Ask::default() };
             let stop = Event::Action(AgentAction { action: Some(Action::Ask(ask)) });
             self.add_event_to(turn, &thread_id, correlation, stop);
@@ -53,7 +54,8 @@ impl Deliberation<'_> {
     pub(super) fn all_requests_failed(&self, turn_id: Uuid) -> bool {
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let Some(thread) = thread.filter(|_| self.limits.memory_rules > 0) else { return false };
-        let (mut requests, mut is_done) = (0, false);
+        let mut requests = 0;
+        let mut is_done = false;
         for call in thread.calls_of(turn_id) {
             let is_request = is_request(&call.tool);
             requests += u32::from(is_request);

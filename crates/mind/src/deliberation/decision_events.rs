@@ -83,7 +83,9 @@ impl Deliberation<'_> {
         retried: bool,
     ) {
         let AnswerFailure { kind, message, retry_after_ms, .. } = failure;
-        let (kind, message, retry_after_ms) = (kind.clone(), message.clone(), *retry_after_ms);
+        let kind = kind.clone();
+        let message = message.clone();
+        let retry_after_ms = *retry_after_ms;
         self.add_event(turn_id, Event::Failed(AgentFailed { kind, message, attempt, retried, retry_after_ms }));
     }
 

@@ -91,7 +91,8 @@ fn retry_hint(retry_after_ms: u64) -> String {
 
 /// A reason on one line, without markup and not too long.
 pub(super) fn plain_reason(message: &str) -> String {
-    let (mut text, mut is_markup) = (String::new(), false);
+    let mut text = String::new();
+    let mut is_markup = false;
     let mut rest = message.chars().peekable();
     while let Some(char) = rest.next() {
         match char {

@@ -61,7 +61,9 @@ impl Deliberation<'_> {
     fn over_budget_text(&self, profile: &Profile) -> Option<String> {
         let now = self.input.envelope.time;
         let spent = profile.team.as_ref()?.reached_limit(self.mind.team.spent_on(profile.day_of(now)))?;
-        let (name, owner, tomorrow) = (self.agent_name(), &profile.owner, profile.next_day(now));
+        let name = self.agent_name();
+        let owner = &profile.owner;
+        let tomorrow = profile.next_day(now);
         Some(format!(
             "The team {name} begins nothing until {tomorrow}: {spent}. Its owner {owner} can raise that before: kairo teams resume \
              {name} --budget TOKENS (POST /v1/commands). Please ask again then."

@@ -112,7 +112,8 @@ impl Deliberation<'_> {
 
     /// Answers the asker in words: a result if the status is completed, else a reason.
     pub(super) fn answer_in_words(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
-        let (mut result, mut reason) = (text.to_owned(), String::new());
+        let mut result = text.to_owned();
+        let mut reason = String::new();
         if *status != TaskStatus::Completed {
             std::mem::swap(&mut result, &mut reason);
         }
@@ -158,7 +159,8 @@ impl Deliberation<'_> {
         self.apply_decided();
         let TaskAnswer { agent, request_id, .. } = withdrawn.answer.unwrap_or_default();
         let Some((owner, turn)) = self.mind.turn_of_request(&agent, &request_id) else { return };
-        let (owner, in_flight) = (*owner, turn.waiting.clone());
+        let owner = *owner;
+        let in_flight = turn.waiting.clone();
         let is_called = turn.agent_request().is_some_and(|requested| requested.call.is_some()) && !in_flight.is_empty();
         let answer = self.request_answer(owner, turn);
         self.cancel_actions(turn_id, in_flight);
@@ -166,7 +168,8 @@ impl Deliberation<'_> {
             return;
         }
         let Some((kind, answer)) = answer else { return };
-        let (status, reason) = (TaskStatus::Canceled.text(), withdrawn.reason);
+        let status = TaskStatus::Canceled.text();
+        let reason = withdrawn.reason;
         self.end_chain_of(owner, &ChainOutcome::Canceled, &reason);
         let answered = AgentAnswered { kind: kind.text(), status, reason, answer: Some(answer), ..Default::default() };
         self.end_request(owner, answered);

@@ -26,7 +26,8 @@ fn usable_tokens(told: usize, fixed: usize) -> usize {
 /// Shortens a request that was too much for its model: to what the endpoint says or, where it does not say or that was too much, to
 /// half of what can be left out. False where nothing is left to shorten.
 pub(super) fn shorten(request: &mut ModelRequest, told: Option<usize>) -> bool {
-    let (all, fixed) = (tokens::of_request(request), fixed_tokens(request));
+    let all = tokens::of_request(request);
+    let fixed = fixed_tokens(request);
     let told = told.map(|told| usable_tokens(told, fixed)).filter(|most| *most < all);
     fit(request, told.unwrap_or_else(|| fixed + all.saturating_sub(fixed) / 2))
 }
@@ -109,7 +110,9 @@ fn leave_out_exchanges(request: &mut ModelRequest, tokens: usize, most: usize, c
     let begins = |(at, message): (usize, &PromptMessage)| {
         (at > first && matches!(message, PromptMessage::User { .. })).then_some(at)
     };
-    let (mut left, mut end, mut from) = (tokens, first, first);
+    let mut left = tokens;
+    let mut end = first;
+    let mut from = first;
     let mut best: Option<u64> = None;
     for begin in request.messages.iter().enumerate().filter_map(begins) {
         let is_enough = left <= most;
@@ -159,7 +162,8 @@ fn cut_texts(request: &mut ModelRequest, most: usize) {
 fn common_length(sizes: &[usize], room: usize) -> usize {
     let mut sizes = sizes.to_vec();
     sizes.sort_unstable();
-    let (mut left, mut number) = (room, sizes.len());
+    let mut left = room;
+    let mut number = sizes.len();
     for size in sizes {
         if size * number >= left {
             break;
@@ -298,7 +302,8 @@ mod tests {
     fn a_window_moves_in_large_steps() {
         let exchange =
             |at: usize| [format!("question {at} {}", "x ".repeat(50)), format!("answer {at} {}", "y ".repeat(50))];
-        let (mut first, mut moves) = (String::new(), 0);
+        let mut first = String::new();
+        let mut moves = 0;
         for asked in 20..220 {
             let said = (0..asked).flat_map(exchange).collect::<Vec<_>>();
             let message = |(at, text): (usize, String)| {

@@ -39,7 +39,8 @@ impl Deliberation<'_> {
 
     fn go_without_answer(&mut self, asked: AwaitedAnswer, reached: ReachedCap) {
         if let Purpose::Submodule(voice) = &asked.purpose {
-            let (voice, said) = (voice.clone(), Err((SubmoduleFailure::Failed, reached.text)));
+            let voice = voice.clone();
+            let said = Err((SubmoduleFailure::Failed, reached.text));
             return self.receive_submodule_reply(&asked, &voice, said);
         }
         if !self.is_answer_wanted(&asked) {

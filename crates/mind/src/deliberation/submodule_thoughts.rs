@@ -76,7 +76,8 @@ impl SubmoduleCall {
                 Some(Event::Thought(AgentThought { text: text.clone(), module, for_next, outside }))
             }
             Err((kind, message)) => {
-                let (kind, message) = (kind.text(), message.clone());
+                let kind = kind.text();
+                let message = message.clone();
                 Some(Event::SubmoduleFailed(SubmoduleFailed { module, kind, message }))
             }
         }

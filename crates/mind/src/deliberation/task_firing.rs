@@ -160,14 +160,16 @@ impl Deliberation<'_> {
     /// Sees to it that the end of the agent's day is a task, as the profile wants it.
     pub(super) fn schedule_end_of_day(&mut self) {
         let Some(profile) = &self.mind.profile else { return };
-        let (now, id) = (self.input.envelope.time, ids::derive(self.decision_id, "day"));
+        let now = self.input.envelope.time;
+        let id = ids::derive(self.decision_id, "day");
         let task = (!profile.day_ends_at.is_empty()).then(|| tasks::end_of_day(profile, now, id));
         let as_wanted = |kept: &Task| task.as_ref().is_some_and(|wanted| is_scheduled_as(kept, wanted));
         let kept = self.mind.tasks.day_end().map(|kept| (kept.id, as_wanted(kept)));
         if matches!(kept, Some((_, true))) || kept.is_none() && task.is_none() {
             return;
         }
-        let (thread, correlation) = (self.thread_id(), self.input.envelope.correlation_id);
+        let thread = self.thread_id();
+        let correlation = self.input.envelope.correlation_id;
         if let Some((before, false)) = kept {
             let changed =
                 TaskChanged { task_id: before.to_string(), status: TaskStatus::Canceled.text(), ..Default::default() };
@@ -187,7 +189,9 @@ impl Deliberation<'_> {
         judged: &BTreeMap<Uuid, bool>,
     ) -> Option<ReadyStep> {
         let turn = self.turn(turn_id)?;
-        let (lineage, correlation, user) = (turn.lineage.clone(), turn.correlation, turn.user.clone());
+        let lineage = turn.lineage.clone();
+        let correlation = turn.correlation;
+        let user = turn.user.clone();
         let outside = self.mind.provenance_of(turn);
         let trigger = format!("pre:{}", ready.event);
         let hooks = self.mind.tasks.hooks_of(&trigger, &user).filter(|hook| !lineage.contains(&hook.id));
@@ -206,7 +210,8 @@ impl Deliberation<'_> {
             };
             let (about_step, rest): (Vec<StepSpec>, Vec<StepSpec>) =
                 steps.into_iter().partition(|step| matches!(step.event.as_str(), STOP | CHANGE));
-            let (event, now) = (self.input.envelope.id, self.input.envelope.time);
+            let event = self.input.envelope.id;
+            let now = self.input.envelope.time;
             let mut fired = tasks::task_fired(&hook, 0, event, now, &bound_event_data(data.clone()));
             fired.lineage = lineage.iter().map(Uuid::to_string).collect();
             fired.outside = hook.outside.clone().merge(&outside).marks();
@@ -292,7 +297,8 @@ impl Deliberation<'_> {
     /// Nobody can say whether a hook's condition holds: it does not fire, and what it guards does not happen.
     pub(super) fn give_up_judgement(&mut self, turn_id: Uuid, judging: HookJudgement) {
         self.apply_decided();
-        let (thread, correlation) = (self.thread_id(), self.input.envelope.correlation_id);
+        let thread = self.thread_id();
+        let correlation = self.input.envelope.correlation_id;
         let message = format!("whether the condition of the hook {} holds could not be judged", judging.hook);
         let failed = kairo_proto::v1::AgentFailed {
             kind: "unclear_condition".to_owned(),

@@ -22,7 +22,8 @@ impl Deliberation<'_> {
     /// Asks another agent, as a step of a chain or by itself. The step is over when the answer comes.
     pub(super) fn ask_agent(&mut self, turn_id: Uuid, step: Option<(Uuid, usize)>, ask: Ask) {
         let chain_id = step.map(|(chain, _)| chain.to_string()).unwrap_or_default();
-        let (due_at, at) = (ask.due_at.clone(), step.map(|(_, step)| step));
+        let due_at = ask.due_at.clone();
+        let at = step.map(|(_, step)| step);
         let due_at = if due_at.is_empty() { self.request_deadline(None) } else { due_at };
         // What was asked before in this decision is folded first: it has its share.
         self.apply_decided();

@@ -73,7 +73,8 @@ impl Deliberation<'_> {
             AnswerFailure::malformed_answer(format!("expected an action and a thread_id: {error}"))
         })?;
         let Some(turn) = self.turn(turn_id) else { return Ok(()) };
-        let (user, message_id) = (turn.user.clone(), turn.message_id.clone());
+        let user = turn.user.clone();
+        let message_id = turn.message_id.clone();
         let current = self.current_thread(&user).unwrap_or_default();
         let reason = cut_to(&found.reason, REASON_BYTES);
         // Models say `switch` where they are asked for `suggest_switch`.
@@ -159,14 +160,17 @@ impl Deliberation<'_> {
             return;
         }
         let kind = if turn.agent_request().is_some() { ThreadKind::Request } else { ThreadKind::Topic };
-        let (user, kind) = (turn.user.clone(), kind.text());
+        let user = turn.user.clone();
+        let kind = kind.text();
         self.add_event(turn_id, Event::ThreadCreated(ThreadCreated { thread_id, kind, user, title: String::new() }));
     }
 
     /// The turns of messages that came before this one and are answered with it.
     pub(super) fn join_earlier_messages(&mut self, turn_id: Uuid) {
         let Some(turn) = self.turn(turn_id) else { return };
-        let (into, into_message, thread_id) = (turn.correlation, turn.message_id.clone(), turn.thread_id.clone());
+        let into = turn.correlation;
+        let into_message = turn.message_id.clone();
+        let thread_id = turn.thread_id.clone();
         let joined = self.turns_joined_with(turn_id).into_iter();
         let joined: Vec<_> = joined.map(|(id, turn)| (id, turn.message_id.clone(), turn.unplaced.is_some())).collect();
         for (id, message_id, unplaced) in joined {

@@ -29,13 +29,12 @@ impl InnerState {
     pub fn find(&self, user: &str, words: &str) -> Vec<(&str, &InnerStateEntry)> {
         let wanted = search_terms(words);
         let score = |key: &str, entry: &InnerStateEntry| {
-            let (key, related, content) = (
-                SearchText::from_text(key),
-                SearchText::from_text(&entry.related.join(" ")),
-                SearchText::from_text(&entry.content),
-            );
+            let key = SearchText::from_text(key);
+            let related = SearchText::from_text(&entry.related.join(" "));
+            let content = SearchText::from_text(&entry.content);
             let worth = |token: &SearchTerm| {
-                let (key, related) = (key.contains_term(token), related.contains_term(token));
+                let key = key.contains_term(token);
+                let related = related.contains_term(token);
                 usize::from(key) * IN_KEY
                     + usize::from(related) * IN_RELATED
                     + usize::from(content.contains_term(token))

@@ -84,7 +84,8 @@ fn no_user_fills_it_for_others_and_nothing_is_dropped_for_anybody() {
         assert!(keep(state, user, 1, "more", &long).unwrap_err().contains("no room"));
         kept
     };
-    let (ann, bob) = (fill(&mut state, "ann"), fill(&mut state, "bob"));
+    let ann = fill(&mut state, "ann");
+    let bob = fill(&mut state, "bob");
     assert!(ann >= 2 && bob >= 1, "{ann} {bob}");
     for user in 0..20 {
         keep(&mut state, &format!("u{user}"), 1, "k", "a few words").unwrap();
@@ -167,7 +168,8 @@ proptest! {
 
     #[test]
     fn what_others_write_changes_nothing_of_what_a_user_sees(changes in prop::collection::vec(any_change(), 0..40)) {
-        let (mut all, mut without) = (AgentState::default(), AgentState::default());
+        let mut all = AgentState::default();
+let mut without = AgentState::default();
         for (at, (user, item)) in changes.into_iter().enumerate() {
             // Small enough that everybody has room for it.
             let mut item = object(item);

@@ -108,7 +108,8 @@ impl<'a> InnerStateWriter<'a> {
     pub fn apply(&mut self, list: &Value, most: usize) -> Result<(Vec<AcceptedStateChange>, Vec<String>), String> {
         let wrong = || format!("expected a list of at most {most} objects with key and content");
         let items = list.as_array().filter(|items| items.len() <= most).ok_or_else(wrong)?;
-        let (mut changes, mut refused) = (Vec::new(), Vec::new());
+        let mut changes = Vec::new();
+        let mut refused = Vec::new();
         for item in items {
             let given = item.as_object().ok_or_else(wrong)?;
             let change = match given.get("content") {

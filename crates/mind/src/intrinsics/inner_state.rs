@@ -108,7 +108,8 @@ fn search(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result
     let words = params.get("words").and_then(Value::as_str).filter(|words| words.len() <= WORDS_BYTES);
     let words = words.ok_or_else(|| format!("words: expected a text of at most {WORDS_BYTES} bytes"))?;
     let found = context.state.inner.find(&context.turn.user, words);
-    let (total, mut outside) = (found.len(), Provenance::default());
+    let total = found.len();
+    let mut outside = Provenance::default();
     let found = found.into_iter().take(read_limit(params)).map(|(key, entry)| {
         outside = std::mem::take(&mut outside).merge(&entry.outside);
         entry_json(key, entry, SHOWN_BYTES)
@@ -120,7 +121,8 @@ fn search(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result
 fn find_related(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let key = inner_state::read_key(params)?;
     let found = context.state.inner.related_entries(&context.turn.user, key);
-    let (total, mut outside) = (found.len(), Provenance::default());
+    let total = found.len();
+    let mut outside = Provenance::default();
     let found = found.into_iter().take(read_limit(params)).map(|(other, entry, relation)| {
         outside = std::mem::take(&mut outside).merge(&entry.outside);
         let mut shown = entry_json(other, entry, SHOWN_BYTES);

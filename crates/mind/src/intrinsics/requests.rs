@@ -59,7 +59,8 @@ fn withdraw(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Resu
     let request = read_request(params)?;
     let reason = format!("{} asked for it no longer", request.from);
     if let Some(open) = context.state.tasks.find_requested(&request.from, &request.request_id) {
-        let (task_id, status) = (open.id.to_string(), TaskStatus::Canceled.text());
+        let task_id = open.id.to_string();
+        let status = TaskStatus::Canceled.text();
         return Ok(outcome_of(None, Some(TaskEnded { task_id, status, reason, ..TaskEnded::default() })));
     }
     if context.state.turn_of_request(&request.from, &request.request_id).is_some() {

@@ -81,7 +81,8 @@ fn add(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<In
     if voices >= most as usize {
         return Err(format!("there are {voices} submodules, and {most} at most: remove one first"));
     }
-    let (name, result) = (added.name.clone(), json!({ "added": added.name }));
+    let name = added.name.clone();
+    let result = json!({ "added": added.name });
     let event = Event::SubmoduleChanged(SubmoduleChanged { name, submodule: Some(added) });
     Ok(IntrinsicOutcome { events: vec![event], result }.into())
 }
@@ -94,7 +95,8 @@ fn remove(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result
 }
 
 fn ask(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
-    let (name, question) = (text_param(params, "name"), text_param(params, "question"));
+    let name = text_param(params, "name");
+    let question = text_param(params, "question");
     require_submodule(context, name)?;
     if question.is_empty() {
         return Err("question: expected what to ask, in words".to_owned());
@@ -104,7 +106,8 @@ fn ask(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<In
     if round > ROUNDS {
         return Err(format!("{ROUNDS} rounds of questions were asked already: decide with what you know"));
     }
-    let (module, question) = (name.to_owned(), question.chars().take(QUESTION_CHARS).collect());
+    let module = name.to_owned();
+    let question = question.chars().take(QUESTION_CHARS).collect();
     Ok(IntrinsicStart::Question(SubmoduleQuestion { module, question, round }))
 }
 
@@ -120,7 +123,9 @@ fn require_submodule(context: &IntrinsicContext<'_>, name: &str) -> Result<(), S
 /// Reads the submodule to add. Orders come without a schema, so it is validated here. `hears_decisions` is the default
 /// for showing it decisions: before epoch 10 it was false.
 fn read_submodule(params: &Map<String, Value>, hears_decisions: bool) -> Result<v1::Submodule, String> {
-    let (name, prompt, tier) = (text_param(params, "name"), text_param(params, "prompt"), text_param(params, "tier"));
+    let name = text_param(params, "name");
+    let prompt = text_param(params, "prompt");
+    let tier = text_param(params, "tier");
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(is_name) {
         return Err(format!("name: expected 1 to {NAME_BYTES} of a-z, 0-9, _ and -"));

@@ -120,7 +120,8 @@ fn find_worker(lead: &str, team: &Team, name: &str) -> Result<String, String> {
 }
 
 fn report_status(context: &IntrinsicContext<'_>, _: &Map<String, Value>) -> Result<IntrinsicStart, String> {
-    let (state, now) = (context.state, context.now);
+    let state = context.state;
+    let now = context.now;
     let (Some(profile), Some(team)) = (&state.profile, state.led_team()) else {
         return Err("nobody works for this agent".to_owned());
     };
@@ -188,7 +189,8 @@ pub fn next_run(context: &IntrinsicContext<'_>, at: jiff::Timestamp) -> Option<E
         if waiting.failed_sessions() > 0 && waiting.next_due().is_some() && !context.state.team.over_budget {
             return None;
         }
-        let (task_id, status) = (waiting.id.to_string(), TaskStatus::Pending.text());
+        let task_id = waiting.id.to_string();
+        let status = TaskStatus::Pending.text();
         let occurrence = waiting.last_occurrence().saturating_add(1);
         let reason = "the work before it is over".to_owned();
         return Some(Event::TaskChanged(TaskChanged {
@@ -271,7 +273,8 @@ pub fn status_events(
     let changed = TeamChanged { status: status.word().text(), reason: reason.to_owned(), over_budget, decided: 0 };
     let workers = profile.team.iter().flat_map(|team| &team.workers);
     let told = workers.map(|(agent, _)| {
-        let (kind, title) = (told.text(), reason.to_owned());
+        let kind = told.text();
+        let title = reason.to_owned();
         let ask = Ask { agent: agent.clone(), kind, title, user: profile.owner.clone(), ..Ask::default() };
         Event::Action(AgentAction { action: Some(Action::Ask(ask)) })
     });

@@ -59,7 +59,8 @@ pub fn intrinsic() -> &'static Intrinsic {
 
 fn find(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default().trim();
-    let (query, group) = (text("query"), text("group"));
+    let query = text("query");
+    let group = text("group");
     let own = all().map(|intrinsic| &intrinsic.tool);
     let known = context.catalogue.tools.iter().chain(own).filter(|tool| (context.known)(&tool.name));
     let searched: Vec<&Tool> =
@@ -152,7 +153,8 @@ fn rank_tools<'t>(query: &str, tools: &[&'t Tool]) -> Vec<&'t Tool> {
 /// The words of a text in small letters and in their singular; `listPull_requests` has three.
 fn split_words(text: &str) -> impl Iterator<Item = String> {
     let mut words = Vec::new();
-    let (mut word, mut was_small) = (String::new(), false);
+    let mut word = String::new();
+    let mut was_small = false;
     for letter in text.chars() {
         if !letter.is_alphanumeric() || letter.is_uppercase() && was_small {
             words.push(std::mem::take(&mut word));

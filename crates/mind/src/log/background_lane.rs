@@ -85,7 +85,8 @@ pub(super) fn apply_passed(
         if passed.contains(&next.sequence) {
             continue;
         }
-        let (record, was_left) = (next.record.as_ref().ok_or(Divergence)?, next.sequence <= standing);
+        let record = next.record.as_ref().ok_or(Divergence)?;
+        let was_left = next.sequence <= standing;
         let is_input = next.sequence == decision.work_input;
         if (is_input || was_left || state.concerns_background(record))
             && apply_for_background(state, record, is_input || was_left)

@@ -85,7 +85,8 @@ impl Rerun {
                 DeliberationStep::Commit(decision) => return Ok(RerunStep::Made(decision)),
                 DeliberationStep::Ask(questions) => questions,
             };
-            let (mut given, mut missing) = (Vec::new(), Vec::new());
+            let mut given = Vec::new();
+            let mut missing = Vec::new();
             for question in &questions {
                 let digest = question.request.digest();
                 let time = times.entry(digest.clone()).or_default();

@@ -257,7 +257,8 @@ pub fn check_conversation(messages: &[PromptMessage]) -> Result<(), String> {
     if !matches!(rest.last(), Some(PromptMessage::User { .. } | PromptMessage::Tool { .. })) {
         return Err("the last message is the model's".to_owned());
     }
-    let (mut open, mut ids) = (Vec::new(), BTreeSet::new());
+    let mut open = Vec::new();
+    let mut ids = BTreeSet::new();
     let mut before: Option<&PromptMessage> = None;
     for message in rest {
         let is_behind_answer = matches!(before, Some(PromptMessage::Assistant { .. }));

@@ -129,7 +129,8 @@ impl ScheduleArguments {
         let text = self.at.as_deref().unwrap_or_default();
         let at = parse_moment("at", text, now)?;
         if at <= now.timestamp() {
-            let (at, now) = (format_wall_time(at, now), format_wall_time(now.timestamp(), now));
+            let at = format_wall_time(at, now);
+            let now = format_wall_time(now.timestamp(), now);
             return Err(format!("at: {text:?} is {at}, which is past: it is {now}"));
         }
         Ok(Schedule::Once(at))

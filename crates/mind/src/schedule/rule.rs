@@ -191,7 +191,8 @@ impl ScheduleRule {
         let times = self.times_of_day(start);
         let all = days.len() * times.len();
         let all_of = (0..all).filter_map(move |at| {
-            let (day, time) = (days.get(at / times.len())?, times.get(at % times.len())?);
+            let day = days.get(at / times.len())?;
+            let time = times.get(at % times.len())?;
             Some(day.to_datetime(*time))
         });
         let picked = move |at: usize| {
@@ -215,7 +216,8 @@ impl ScheduleRule {
 
     /// Returns true if the rule includes the day. Parts that the rule leaves open are as on the day it begins.
     fn has_day(&self, start: Date, day: Date) -> bool {
-        let (open, frequency) = (self.month_days.is_empty() && self.weekdays.is_empty(), self.frequency);
+        let open = self.month_days.is_empty() && self.weekdays.is_empty();
+        let frequency = self.frequency;
         let months = is_allowed(&self.months, day.month())
             && (frequency != Frequency::Yearly || !open || !self.months.is_empty() || day.month() == start.month());
         let month_days = match frequency {

@@ -152,7 +152,8 @@ impl<'s> WireSchemaWriter<'s> {
 
     /// One of several schemas.
     fn write_choice(&mut self, flat: &FlatSchema<'s>, levels: usize) -> (Vec<Map<String, Value>>, Vec<String>) {
-        let (mut written, mut is_nullable) = (Vec::new(), false);
+        let mut written = Vec::new();
+        let mut is_nullable = false;
         for alternative in flat.alternatives() {
             if alternative.get("type").and_then(Value::as_str) == Some("null") {
                 is_nullable = true;
@@ -200,7 +201,8 @@ impl<'s> WireSchemaWriter<'s> {
 
     fn write_object(&mut self, flat: &FlatSchema<'s>, levels: usize) -> Map<String, Value> {
         let mut object = schema_of_type("object");
-        let (mut properties, mut required) = (Map::new(), Vec::new());
+        let mut properties = Map::new();
+        let mut required = Vec::new();
         // Where one of several forms is to be kept to, the properties of all may stand.
         let mut others = Vec::new();
         for alternative in flat.alternatives() {
@@ -250,7 +252,8 @@ fn literal_values<'s>(flat: &FlatSchema<'s>) -> Option<Vec<&'s Value>> {
 /// Words by `enum`; other values by their types, as endpoints take words alone.
 fn write_literals(literals: &[&Value]) -> (Vec<Map<String, Value>>, Vec<String>) {
     let mut words: Vec<Value> = Vec::new();
-    let (mut types, mut others) = (BTreeSet::new(), Vec::new());
+    let mut types = BTreeSet::new();
+    let mut others = Vec::new();
     for literal in literals {
         match literal {
             Value::String(word) if word.is_empty() => others.push("an empty text".to_owned()),

@@ -156,7 +156,9 @@ fn shorten_history<'e>(
     entries: impl DoubleEndedIterator<Item = &'e ThreadEntry>,
     bytes: usize,
 ) -> Vec<Shared<ThreadEntry>> {
-    let (mut kept, mut left_out, mut taken) = (Vec::new(), Vec::new(), 0);
+    let mut kept = Vec::new();
+    let mut left_out = Vec::new();
+    let mut taken = 0;
     for entry in entries.rev().filter(|entry| !is_resume_notice(entry)) {
         let entry = if kept.is_empty() { entry.clone() } else { shorten_results(entry.clone()) };
         let its = entry.bytes();
@@ -241,7 +243,8 @@ mod tests {
 
     #[test]
     fn the_newest_result_is_whole_earlier_ones_are_shortened_and_the_oldest_calls_are_named() {
-        let (before, next) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let before = Uuid::from_u128(1);
+        let next = Uuid::from_u128(2);
         let long = "x".repeat(20_000);
         let entries: Vec<ThreadEntry> = (0..40).map(|at| called(before, at, Some(&long))).collect();
         let done = TaskHistory::from_entries(
@@ -266,7 +269,8 @@ mod tests {
 
     #[test]
     fn a_call_that_ends_while_the_task_waits_has_its_result_and_one_that_does_not_says_so() {
-        let (before, next) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let before = Uuid::from_u128(1);
+        let next = Uuid::from_u128(2);
         let entries = [called(before, 7, None), called(before, 8, None)];
         let mut worked = TaskProgress::default();
         let done = TaskHistory::from_entries(before, "why", entries.iter(), Provenance::default(), usize::MAX);

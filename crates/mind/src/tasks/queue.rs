@@ -19,7 +19,9 @@ const RESULT_BYTES: usize = 2 * 1024;
 impl TaskActivation {
     pub(super) fn queue_from_proto(task: &v1::Task) -> Self {
         let lineage = task.lineage.iter().filter_map(|id| Uuid::parse_str(id).ok()).collect();
-        let (text, correlation, result) = (task.text.clone(), Uuid::nil(), String::new());
+        let text = task.text.clone();
+        let correlation = Uuid::nil();
+        let result = String::new();
         let asked = (!task.asked_by.is_empty()).then(|| TaskRequester {
             agent: task.asked_by.clone(),
             request_id: task.request_id.clone(),
@@ -27,7 +29,10 @@ impl TaskActivation {
             model_calls: task.model_calls,
         });
         let again = task.next_at.parse().ok().map(|at| (at, task.occurrence));
-        let (place, failed, times, is_next_run) = (0, 0, task.occurrence, task.is_next_run);
+        let place = 0;
+        let failed = 0;
+        let times = task.occurrence;
+        let is_next_run = task.is_next_run;
         Self::Queue { text, place, correlation, lineage, failed, again, result, asked, times, is_next_run }
     }
 }
@@ -125,7 +130,8 @@ impl Tasks {
     /// Makes it the next one of its user to be worked on: what its user has queued before it takes a place later each.
     pub(super) fn put_first(&mut self, id: Uuid) {
         let Some(of) = self.open.get(&id).filter(|task| task.queue_position().is_some()) else { return };
-        let (user, its) = (of.user.clone(), of.queue_position());
+        let user = of.user.clone();
+        let its = of.queue_position();
         let mut before: Vec<(i64, Uuid)> = self
             .open
             .values()

@@ -39,7 +39,8 @@ pub fn bound_event_data(data: Value) -> Value {
         return data;
     }
     let Value::Object(fields) = data else { return json!({}) };
-    let (mut kept, mut bytes) = (Map::new(), 0);
+    let mut kept = Map::new();
+    let mut bytes = 0;
     for (name, value) in fields {
         let value = match value {
             Value::String(text) => Value::String(cut_to(&text, FIELD_BYTES)),

@@ -40,7 +40,8 @@ fn a_chain_too_many_is_refused() {
     assert_eq!(decided[2], "failed too_many_chains");
     assert!(decided[3].starts_with("say I cannot do this now: too much is under way already"), "{decided:?}");
     assert_eq!(agent.mind.state.turns.len(), 64);
-    let (action, cause) = (*agent.mind.state.in_flight.keys().next().unwrap(), agent.log.last().unwrap().clone());
+    let action = *agent.mind.state.in_flight.keys().next().unwrap();
+    let cause = agent.log.last().unwrap().clone();
     agent.learns(&cause, &action.to_string(), "{}");
     agent.decides(&[says("Done."), summary()]).unwrap();
     go(&mut agent, 65);
@@ -106,7 +107,8 @@ fn a_message_is_turned_away_when_too_much_is_not_finished() {
     let decided = acts(&agent.decides(&[]).unwrap());
     assert_eq!(decided[0], "too_many_turns?");
     assert!(decided[1].starts_with("I cannot take this on: 1000 things are not finished yet"), "{decided:?}");
-    let (action, cause) = (*agent.mind.state.in_flight.keys().next().unwrap(), agent.log.last().unwrap().clone());
+    let action = *agent.mind.state.in_flight.keys().next().unwrap();
+    let cause = agent.log.last().unwrap().clone();
     agent.learns(&cause, &action.to_string(), "{}");
     assert_eq!(acts(&agent.decides(&[says("noon")]).unwrap()), ["noon"], "what was begun goes on");
 }
@@ -237,7 +239,8 @@ fn an_agent_that_calls_tools_itself_needs_no_draft() {
     let decided = agent.decides(&[calls(&["tools.now"])]).unwrap();
     agent.learns(&decided, &actions(&decided)[0], "noon");
     let input = agent.next_input().unwrap();
-    let (limits, catalogue) = (limits(), catalogue());
+    let limits = limits();
+    let catalogue = catalogue();
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let reasoned = Completion { reasoning: "It is noon.".into(), ..says("Noon.") };
     let (thought, next) = thought.resume(vec![reasoned]);

@@ -116,7 +116,8 @@ fn calls_that_were_given_up_count_too() {
     agent.limits = priced(Some(1_000_000), None);
     agent.hears("m1", "hello");
     let input = agent.next_input().unwrap();
-    let (limits, catalogue) = (agent.limits.clone(), catalogue());
+    let limits = agent.limits.clone();
+    let catalogue = catalogue();
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let answer = Completion { tier: "heavy".into(), ..took(10, says("hi")) };
     let (_, DeliberationStep::Commit(decision)) = thought.resume(vec![answer]) else { panic!("no decision") };
@@ -156,8 +157,10 @@ proptest! {
         let threads = if topics { "topics" } else { "single" };
         let profile = AgentProfile { threads: threads.into(), guesses_goal, ..Default::default() };
         let mut agent = with(Caps { tokens_in_total: cap, ..Default::default() }, profile);
-        let (mut sizes, mut kinds) = (sizes.into_iter().cycle(), kinds.into_iter().cycle());
-        let (mut spent, mut largest) = (0, 0);
+        let mut sizes = sizes.into_iter().cycle();
+let mut kinds = kinds.into_iter().cycle();
+        let mut spent = 0;
+let mut largest = 0;
         for at in 0..12 {
             agent.hears(&format!("m{at}"), "what time is it?");
             loop {

@@ -30,7 +30,8 @@ fn a_task_of_many_calls_is_compacted_again_and_again_and_its_words_and_open_call
     let mut agent = with(AgentProfile { conduct: "background".into(), ..Default::default() }, 4_000);
     agent.hears("m1", "Research NVIDIA stock");
     agent.decides(&[queues("I will.", &["Research NVIDIA stock, in all detail"])]).unwrap();
-    let (mut summaries, mut calls_made) = (0, 0);
+    let mut summaries = 0;
+    let mut calls_made = 0;
     while calls_made < 40 {
         let decided = agent.works_with(|request| match is_compaction(request) {
             true => says(&format!("summary number {calls_made}")),
@@ -102,7 +103,8 @@ fn without_a_summary_the_thread_goes_on_and_a_summary_that_nobody_can_make_ends_
 #[test]
 fn what_is_too_much_for_a_model_is_asked_once_more_with_less() {
     let too_much = || {
-        let (kind, message) = ("context_too_long".to_owned(), "at most 10 tokens".to_owned());
+        let kind = "context_too_long".to_owned();
+        let message = "at most 10 tokens".to_owned();
         Completion {
             error: Some(CompletionError { kind, message, transient: false, ..Default::default() }),
             ..Default::default()
@@ -149,9 +151,11 @@ proptest! {
             let words = ["quay", "码头", "Straße", "muelle"];
             format!("<<{} {at} is {:x} {}>>", words[at % 4], seed.wrapping_mul(at as u32 + 1), "a".repeat(fact_bytes))
         };
-        let (mut compactions, mut at) = (0, 0);
+        let mut compactions = 0;
+let mut at = 0;
         while compactions < 10 && at < 400 {
-            let (size, told) = (sizes[at % sizes.len()], if at < 20 { fact(at) } else { String::new() });
+            let size = sizes[at % sizes.len()];
+let told = if at < 20 { fact(at) } else { String::new() };
             let long = format!("{}{told}{}", "so it is ".repeat(size / 18), "and on ".repeat(size / 14));
             let decides = |agent: &mut Agent| agent.decides_with(|request| match is_compaction(request) {
                 true => says(&repeats_every_fact(request)),

@@ -11,7 +11,9 @@ const OWNER: &str = "ann";
 fn lead(workers: &[&str], profile: AgentProfile) -> Agent {
     let worker = |name: &&str| TeamWorker { agent: format!("a-{name}"), description: format!("{name}s") };
     let team = Team { workers: workers.iter().map(worker).collect(), ..Default::default() };
-    let (conduct, mission, owner) = ("background".into(), "Know the harbour".into(), OWNER.into());
+    let conduct = "background".into();
+    let mission = "Know the harbour".into();
+    let owner = OWNER.into();
     Agent::with(AgentProfile { conduct, mission, owner, team: Some(team), ..profile })
 }
 
@@ -23,7 +25,8 @@ fn delegates(tasks: &[(&str, serde_json::Value)]) -> Completion {
     let call = |(worker, further): &(&str, serde_json::Value)| {
         let mut arguments = json!({ "worker": worker, "task": format!("Look at {worker}") });
         arguments.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
-        let (tool, arguments) = ("team.delegate".into(), arguments.to_string());
+        let tool = "team.delegate".into();
+        let arguments = arguments.to_string();
         CompletionToolCall { tool, arguments, ..Default::default() }
     };
     Completion { tool_calls: tasks.iter().map(call).collect(), ..Default::default() }
@@ -62,7 +65,9 @@ impl Agent {
 
     fn is_given_calls(&mut self, kind: &str, request_id: &str, model_calls: u32) -> Record {
         let [kind, request_id, text] = [kind, request_id, "Look at the tide"].map(str::to_owned);
-        let (from, path, user) = ("a".to_owned(), vec!["a".to_owned()], OWNER.to_owned());
+        let from = "a".to_owned();
+        let path = vec!["a".to_owned()];
+        let user = OWNER.to_owned();
         let request = AgentRequest {
             request_id,
             from,
@@ -226,7 +231,8 @@ fn calls_of_models_are_shared_with_those_who_are_asked_and_end_with_words() {
     agent.hears_back(&asked[1].0, "a-quay", "completed", "fine", 0);
     // 31 less the first call, 3 of the crane and 10 of the quay.
     let most = 17;
-    let (mut made, mut last) = (0, None);
+    let mut made = 0;
+    let mut last = None;
     while let Some((input, decided)) = agent.thinks(|_| {
         made += 1;
         asks_for("team.status", json!({}))

@@ -245,7 +245,8 @@ fn answer() -> impl Strategy<Value = Completion> {
     let kinds =
         vec!["model_unavailable", "model_unauthorized", "context_too_long", "malformed_answer", "model_refused"];
     let failure = (prop::sample::select(kinds), any::<bool>(), 0..4_000u64).prop_map(|(kind, transient, most)| {
-        let (kind, context_tokens) = (kind.to_owned(), most);
+        let kind = kind.to_owned();
+        let context_tokens = most;
         let error = CompletionError { kind, message: "no".into(), transient, context_tokens, ..Default::default() };
         Completion { error: Some(error), ..Default::default() }
     });

@@ -7,7 +7,8 @@ use super::{background::queues, chains::kinds, *};
 use crate::tasks::TaskPhase;
 
 fn with(session: SessionBounds, task: SessionBounds) -> Agent {
-    let (session, task) = (Some(session), Some(task));
+    let session = Some(session);
+    let task = Some(task);
     Agent::with(AgentProfile { conduct: "background".into(), max_steps: 50, session, task, ..Default::default() })
 }
 
@@ -164,7 +165,9 @@ proptest! {
     ) {
         let mut agent = with(of_calls(session), of_calls(1_000));
         agent.queues_one("Pay them one after the other");
-        let (mut failing, mut fails_left, mut made) = (failing.into_iter(), 2, 0usize);
+        let mut failing = failing.into_iter();
+let mut fails_left = 2;
+let mut made = 0usize;
         for _ in 0..200 {
             let mut has_failed = false;
             let mut shown = 0;

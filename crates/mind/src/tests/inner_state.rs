@@ -13,7 +13,9 @@ fn keeper() -> Agent {
 }
 
 fn hears_of(agent: &mut Agent, user: &str, message_id: &str) {
-    let (message_id, user, text) = (message_id.to_owned(), user.to_owned(), "go on".to_owned());
+    let message_id = message_id.to_owned();
+    let user = user.to_owned();
+    let text = "go on".to_owned();
     agent.write(&AGENT_MESSAGE, None, AgentMessage { message_id, user, text, ..Default::default() });
 }
 

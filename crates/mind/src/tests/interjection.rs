@@ -155,7 +155,9 @@ fn nothing_is_begun_again_for_a_message_that_it_would_not_be_decided_on_with() {
             agent.learns(&decided, &action, "{}");
         }
         agent.next_input().unwrap();
-        let (message_id, user, text) = ("m2".to_owned(), user.to_owned(), "hello".to_owned());
+        let message_id = "m2".to_owned();
+        let user = user.to_owned();
+        let text = "hello".to_owned();
         let message = AgentMessage { message_id, user, text, ..Default::default() };
         let message = agent.write(&AGENT_MESSAGE, None, message);
         agent.mind.would_join(message.sequence)

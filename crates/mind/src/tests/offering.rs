@@ -113,9 +113,12 @@ fn a_hundred_tools_cost_hundreds_of_tokens() {
         agent.decides(&[says("hi")]).unwrap();
         agent.asked[0].clone()
     };
-    let (bare, all, few) =
-        (asked(ListingLimits::ALL, false), asked(ListingLimits::ALL, true), asked(ListingLimits::default(), true));
-    let (bare, all, few) = (tokens::of_request(&bare), tokens::of_request(&all), tokens::of_request(&few));
+    let bare = asked(ListingLimits::ALL, false);
+    let all = asked(ListingLimits::ALL, true);
+    let few = asked(ListingLimits::default(), true);
+    let bare = tokens::of_request(&bare);
+    let all = tokens::of_request(&all);
+    let few = tokens::of_request(&few);
     println!("without the hundred tools {bare} tokens, all listed {all}, few listed {few}");
     assert!(all > bare + 15_000, "{all} {bare}");
     assert!(few < bare + 900, "{few} {bare}");

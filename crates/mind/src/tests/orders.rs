@@ -207,7 +207,8 @@ fn a_verdict_on_what_is_in_doubt_is_a_fact_to_go_on_from() {
 /// A late answer to what was in doubt.
 fn answered_late(agent: &mut Agent, action: &str, error: Option<&str>) {
     let error = error.map(|kind| ToolError { kind: kind.into(), message: "no money".into() });
-    let (ok, result) = (error.is_none(), r#"{"receipt":7}"#.to_owned());
+    let ok = error.is_none();
+    let result = r#"{"receipt":7}"#.to_owned();
     let outside = vec!["web:https://bank.example".to_owned()];
     let result = ToolResult { action_id: action.into(), ok, result, error, outside, late: true, ..Default::default() };
     agent.write(&TOOL_RESULT, None, result);

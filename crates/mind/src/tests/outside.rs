@@ -39,7 +39,8 @@ fn what_acts_outside_waits_for_consent_once_somebody_elses_words_were_seen() {
     let [(request, question)] = requested(&asked).try_into().unwrap();
     assert_eq!((question.tool.as_str(), question.outside), ("process.spawn", vec![PAGE.to_owned()]));
     assert_eq!(acts(&asked), ["tools.now!"], "what nobody else sees goes on");
-    let (user, verdict) = ("ann".to_owned(), "approved".to_owned());
+    let user = "ann".to_owned();
+    let verdict = "approved".to_owned();
     let approval = AgentApproval { action_id: request.clone(), user, verdict, ..Default::default() };
     agent.write(&AGENT_APPROVAL, None, approval);
     let decided = agent.decides(&[]).unwrap();

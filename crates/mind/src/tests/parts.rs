@@ -17,7 +17,8 @@ fn part(name: &str) -> Part {
 
 impl Agent {
     fn sees(&mut self, message_id: &str, text: &str, names: &[&str]) -> Record {
-        let (user, parts) = ("ann".into(), names.iter().map(|name| part(name)).collect());
+        let user = "ann".into();
+        let parts = names.iter().map(|name| part(name)).collect();
         let message =
             AgentMessage { message_id: message_id.into(), user, text: text.into(), parts, ..Default::default() };
         self.write(&AGENT_MESSAGE, None, message)
@@ -57,7 +58,8 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
         agent.decides(&[calls(&["tools.now"])]).unwrap();
         agent
     };
-    let (agent, other) = (asked("a.png"), asked("b.png"));
+    let agent = asked("a.png");
+    let other = asked("b.png");
     let digests = |agent: &Agent| agent.asked.iter().map(|request| request.digest()).collect::<Vec<_>>();
     assert_ne!(digests(&agent), digests(&other));
 

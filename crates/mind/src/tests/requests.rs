@@ -55,7 +55,9 @@ fn conversation(profile: AgentProfile) -> Agent {
 #[test]
 fn most_of_a_conversation_could_be_served_from_a_prefix_cache() {
     let agent = conversation(AgentProfile::default());
-    let (mut earlier, mut served, mut all) = (Vec::new(), 0, 0);
+    let mut earlier = Vec::new();
+    let mut served = 0;
+    let mut all = 0;
     for request in &agent.asked {
         let text = sent(request).join("\n");
         let (common, tokens) = cached(&text, &earlier);

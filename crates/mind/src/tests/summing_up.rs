@@ -138,7 +138,8 @@ fn however_many_wait_what_was_begun_is_ended() {
     let correlation = agent.mind.state.work.summaries[0].correlation;
     let state = Arc::make_mut(&mut agent.mind.state);
     for at in 0..40 {
-        let (turn, thread) = (Uuid::from_u128(at), format!("t{at}"));
+        let turn = Uuid::from_u128(at);
+        let thread = format!("t{at}");
         state.turns.insert(turn, AgentTurn::new(TurnCause::Message, correlation, &thread, "ann"));
         state.threads.insert(thread.clone(), Thread::default().into());
         state.note_answer(&thread, turn, correlation);

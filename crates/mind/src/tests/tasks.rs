@@ -291,7 +291,8 @@ fn a_hook_is_given_the_long_arguments_of_a_call() {
 fn a_thread_that_no_model_can_write_down_is_kept_as_it_was_said_beside_the_others() {
     let mut agent = Agent::with(AgentProfile { day_ends_at: "23:00".into(), ..Default::default() });
     for thread_id in ["one", "two", "three"] {
-        let (message_id, user) = (thread_id.into(), "ann".into());
+        let message_id = thread_id.into();
+        let user = "ann".into();
         let text = "Hello.".to_owned();
         let message = AgentMessage { message_id, user, text, thread_id: thread_id.into(), ..Default::default() };
         agent.write(&AGENT_MESSAGE, None, message);

@@ -123,7 +123,8 @@ impl RawReply {
 
     fn pieces(&self) -> Result<Vec<Frame>, String> {
         let line_end = self.line_end.as_deref().unwrap_or("\n");
-        let (mut frames, mut length) = (Vec::new(), 0);
+        let mut frames = Vec::new();
+        let mut length = 0;
         for chunk in &self.chunks {
             let (piece, times) = match chunk {
                 Chunk::Known(known) => (known.frame(line_end), 1),

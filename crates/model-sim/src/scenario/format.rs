@@ -244,7 +244,8 @@ pub(super) fn read_section<T: DeserializeOwned + Default>(path: &str, section: V
         Value::Object(fields) => fields,
         _ => return (T::default(), vec![format!("{path}: expected a map of settings")]),
     };
-    let (mut fitting, mut mistakes) = (Map::new(), Vec::new());
+    let mut fitting = Map::new();
+    let mut mistakes = Vec::new();
     for (key, value) in fields {
         let alone = Map::from_iter([(key.clone(), value.clone())]);
         match T::deserialize(Value::Object(alone)) {

@@ -12,7 +12,8 @@ pub fn split(text: Cow<'_, str>) -> (Cow<'_, str>, Vec<String>) {
     if !text.contains(OPEN) {
         return (text, Vec::new());
     }
-    let (mut words, mut told) = (Vec::new(), Vec::new());
+    let mut words = Vec::new();
+    let mut told = Vec::new();
     let mut rest = text.as_ref();
     while let Some((before, (block, behind))) =
         rest.split_once(OPEN).and_then(|(before, inner)| Some((before, inner.split_once(CLOSE)?)))
@@ -29,7 +30,8 @@ pub fn split(text: Cow<'_, str>) -> (Cow<'_, str>, Vec<String>) {
 /// The messages that a user's text is made of, each with what the blocks behind it say: a block stands between two messages where no
 /// answer does.
 pub fn messages(text: Cow<'_, str>) -> Vec<(Cow<'_, str>, Vec<String>)> {
-    let (mut all, mut rest) = (Vec::new(), text.as_ref());
+    let mut all = Vec::new();
+    let mut rest = text.as_ref();
     while let Some(at) = next_message(rest) {
         let (before, behind) = rest.split_at(at);
         all.push(split(Cow::Owned(before.to_owned())));

@@ -149,7 +149,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageText<'a> {
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-                let (mut lines, mut received) = (Vec::new(), Vec::new());
+                let mut lines = Vec::new();
+                let mut received = Vec::new();
                 while let Some(part) = parts.next_element::<ContentPart<'de>>()? {
                     received.extend(part.to_received_part().map_err(serde::de::Error::custom)?);
                     lines.push(part.text.unwrap_or_else(|| format!("[{}]", part.kind)));

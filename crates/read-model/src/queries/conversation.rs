@@ -71,7 +71,8 @@ macro_rules! conversation {
 impl ReadSnapshot {
     /// In the order of the log.
     pub async fn conversation_messages(&self, query: &ConversationQuery) -> Result<Vec<MessageRow>, ReadError> {
-        let (agent, user) = (SqlKey::from(query.agent.as_str()), query.user.as_deref().map(SqlKey::from));
+        let agent = SqlKey::from(query.agent.as_str());
+        let user = query.user.as_deref().map(SqlKey::from);
         let (sequence, position) = to_sql_position(query.after.unwrap_or(BEGINNING));
         let connection = &mut **self.connection().await;
         let Some(latest) = query.latest else {

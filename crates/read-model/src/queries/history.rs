@@ -73,7 +73,8 @@ impl ReadSnapshot {
         limit: u32,
     ) -> Result<ThreadHistory, ReadError> {
         let limit = limit.clamp(1, MAX_ROWS);
-        let (agent, thread) = (SqlKey::from(agent), SqlKey::from(thread));
+        let agent = SqlKey::from(agent);
+        let thread = SqlKey::from(thread);
         let (sequence, position) = to_sql_position(before.unwrap_or(END));
         let rows = rendered!(
             "agent = $1 AND thread_id = $2 AND (sequence, position) < ($3, $4)

@@ -119,7 +119,8 @@ macro_rules! entries {
 impl ReadSnapshot {
     /// In the order of their numbers.
     pub async fn thread_messages(&self, query: &ThreadMessagesQuery) -> Result<Vec<ThreadMessageRow>, ReadError> {
-        let (agent, thread) = (SqlKey::from(query.agent.as_str()), SqlKey::from(query.thread.as_str()));
+        let agent = SqlKey::from(query.agent.as_str());
+        let thread = SqlKey::from(query.thread.as_str());
         let entries = self.list_entries(&agent, &thread, query).await?;
         let thread = ThreadContent {
             inputs: self.input_messages(&entries).await?,
@@ -137,17 +138,20 @@ impl ReadSnapshot {
         thread: &SqlKey,
         query: &ThreadMessagesQuery,
     ) -> Result<Vec<ThreadMessageEntry>, ReadError> {
-        let (position, after) = (to_bigint(self.position()), to_bigint(query.after));
+        let position = to_bigint(self.position());
+        let after = to_bigint(query.after);
         let told = self.message_types(agent, thread).await?;
         let connection = &mut **self.connection().await;
         let found = match query.latest {
             None => {
-                let (said, limit) = (v1::AgentAction::TYPE, row_limit(query.limit));
+                let said = v1::AgentAction::TYPE;
+                let limit = row_limit(query.limit);
                 let first = entries!("LIMIT $7", agent as _, thread as _, position, told as _, said, after, limit);
                 first.fetch_all(connection).await?
             }
             Some(latest) => {
-                let (said, limit) = (v1::AgentAction::TYPE, row_limit(latest.min(query.limit)));
+                let said = v1::AgentAction::TYPE;
+                let limit = row_limit(latest.min(query.limit));
                 let last = entries!("DESC LIMIT $7", agent as _, thread as _, position, told as _, said, after, limit);
                 let mut found = last.fetch_all(connection).await?;
                 found.reverse();

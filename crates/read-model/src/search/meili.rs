@@ -113,14 +113,16 @@ impl SearchEngine {
             let http = http.map_err(|error| EngineError::Unavailable(error.to_string()))?;
             Ok::<_, EngineError>(Client::new_with_client(config.meili_url.trim_end_matches('/'), None::<String>, http))
         };
-        let (asking, changing) = (client(config.timeout())?, client(config.send_timeout())?);
+        let asking = client(config.timeout())?;
+        let changing = client(config.send_timeout())?;
         Ok(Some(Self { asking, changing, task_timeout: config.task_timeout() }))
     }
 
     /// Answers from an index, which does not know its position.
     pub async fn search(&self, index: &str, query: &SearchQuery) -> Result<SearchResponse, EngineError> {
         let index = self.asking.index(index);
-        let (words, filter) = (parse_words(&query.words), engine_filter(query));
+        let words = parse_words(&query.words);
+        let filter = engine_filter(query);
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
         let crop = [("text", Some(CROPPED))];
         let mut search = meilisearch_sdk::search::SearchQuery::new(&index);

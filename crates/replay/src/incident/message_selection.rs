@@ -87,7 +87,8 @@ impl MessageSelection {
         }
         let sequence = message.sequence;
         if self.met.as_ref().is_some_and(|(at, of)| *at == sequence || chain_id(message) == of) {
-            let (from, to) = (self.range.from.unwrap_or(sequence), self.range.to.unwrap_or(sequence));
+            let from = self.range.from.unwrap_or(sequence);
+            let to = self.range.to.unwrap_or(sequence);
             self.range = Range { from: Some(from.min(sequence)), to: Some(to.max(sequence)) };
         }
         let type_name = message.headers.get("ce-type").map_or("", String::as_str);

@@ -201,7 +201,8 @@ mod tests {
     fn an_object_is_read_as_it_was_written_and_whatever_is_changed_of_it_is_told() {
         let bytes = b"\x89PNG\r\n\x1a\n\0\xff";
         let line = ObjectWriter::default().write(&image(bytes), bytes);
-        let (digest, media_type) = (media::digest(bytes), "image/png".to_owned());
+        let digest = media::digest(bytes);
+        let media_type = "image/png".to_owned();
         assert_eq!(Object::parse(line.as_bytes()), Ok(Object { digest, media_type, bytes: bytes.to_vec() }));
         assert_eq!(leading_digest(line.as_bytes()), Some(media::digest(bytes).as_str()));
         // Wherever it is cut off, and whatever letter is another, but for those of the media type: these are in the sum alone.

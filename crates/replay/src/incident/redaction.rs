@@ -127,7 +127,8 @@ impl ValueFinder {
         let Self { agent, named, mut values, threads } = self;
         named.words.iter().for_each(|word| values.add(ValueKind::Word, word));
         let ids = renamed_thread_ids(agent.as_str(), &values, &threads);
-        let (open, redacted) = (Replay::new(secret_key), Replay::new(secret_key));
+        let open = Replay::new(secret_key);
+        let redacted = Replay::new(secret_key);
         Ok(Redactor { replacing: Replacer::new(values, ids)?, open, redacted })
     }
 }
@@ -168,8 +169,10 @@ impl Redactor {
             let decision = self.redact_decision(&record, &redacted, walked)?;
             redacted.body = decision.into();
         }
-        let (came, comes) = (self.open.replay_record(record), self.redacted.replay_record(redacted.clone()));
-        let (recorded, made) = (outcome(came.as_ref()), outcome(comes.as_ref()));
+        let came = self.open.replay_record(record);
+        let comes = self.redacted.replay_record(redacted.clone());
+        let recorded = outcome(came.as_ref());
+        let made = outcome(comes.as_ref());
         if recorded != made {
             return Err(RedactionError::Outcome { sequence, recorded, made });
         }
@@ -230,7 +233,8 @@ impl Redactor {
         let sequence = record.sequence;
         let decision =
             made_again.map_err(|why| RedactionError::Shape { sequence, at: format!("the whole of it: {why}") })?;
-        let (one, other) = (without_digests(&as_replayed(&walked)), without_digests(&decision));
+        let one = without_digests(&as_replayed(&walked));
+        let other = without_digests(&decision);
         if let Some(difference) =
             differences_beside(&one, &other, || self.redacted.known_ids(redacted)).into_iter().find(|it| !it.is_wording)
         {
@@ -264,7 +268,8 @@ impl Redactor {
 
     /// Checks that no value is left in the texts that are not replaced either.
     fn ensure_nothing_left(&self, redacted: &Record) -> Result<(), RedactionError> {
-        let (mut left, replacing) = (None, &self.replacing);
+        let mut left = None;
+        let replacing = &self.replacing;
         body_texts::walk(&redacted.body.to_json(), body_texts::is_announced(&redacted.body), &mut |text, field, at| {
             if replacing.has_value_left(text, field.has_names()) {
                 left.get_or_insert_with(|| replacing.replace(at).into_owned());

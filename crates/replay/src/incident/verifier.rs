@@ -77,7 +77,8 @@ impl<'m> Verifier<'m> {
     /// # Errors
     /// If lines are missing.
     pub fn finish(&self) -> Result<(), IncidentError> {
-        let (found, expected) = (self.found, self.manifest.messages);
+        let found = self.found;
+        let expected = self.manifest.messages;
         match self.has_all_messages() {
             true => self.objects.finish(found + 1),
             false => Err(IncidentError::Truncated { line: found + 1, found, expected, of: SectionContent::Messages }),
@@ -102,7 +103,8 @@ impl ObjectVerifier<'_> {
 
     /// Takes in the next line; the first of them stands at this one.
     fn verify(&mut self, first: u64, line: &[u8]) -> Result<Object, IncidentError> {
-        let (at, expected) = (first + self.found, self.expected_count());
+        let at = first + self.found;
+        let expected = self.expected_count();
         let section = self.objects.and_then(|objects| objects.sections.get(self.section));
         let section = section.ok_or(IncidentError::Longer { line: at, expected, of: SectionContent::Objects })?;
         let object = Object::parse(line).map_err(|why| {
@@ -126,7 +128,8 @@ impl ObjectVerifier<'_> {
 
     /// The file is at its end; the line before the first of them is this.
     fn finish(&self, before: u64) -> Result<(), IncidentError> {
-        let (found, expected) = (self.found, self.expected_count());
+        let found = self.found;
+        let expected = self.expected_count();
         let has_all = self.section == self.objects.map_or(0, |objects| objects.sections.len()) && found == expected;
         match has_all {
             true => Ok(()),
@@ -176,7 +179,8 @@ mod tests {
     /// The objects of a file, or what is wrong with it.
     fn read(lines: &[Vec<u8>]) -> Result<Vec<Object>, IncidentError> {
         let manifest = Manifest::parse(&lines[0])?;
-        let (mut verifying, mut objects) = (Verifier::new(&manifest), Vec::new());
+        let mut verifying = Verifier::new(&manifest);
+        let mut objects = Vec::new();
         for line in &lines[1..] {
             let is_object = verifying.is_behind_messages();
             match verifying.verify(line)? {
@@ -224,7 +228,8 @@ mod tests {
         let lines = file();
         let all = lines.len();
         for at in 0..all {
-            let (before, line) = (&lines[..at], &lines[at]);
+            let before = &lines[..at];
+            let line = &lines[at];
             for length in [0, 1, 100, line.len() - 1] {
                 // Of a line of which nothing is left, there is none.
                 let rest = (length > 0).then(|| line[..length].to_vec());
@@ -255,7 +260,8 @@ mod tests {
     #[test]
     fn what_is_edited_or_added_is_told_with_its_place() {
         let lines = file();
-        let (digest, second) = (media::digest(IMAGES[1]), lines.len());
+        let digest = media::digest(IMAGES[1]);
+        let second = lines.len();
         let changed = |at: usize, from: &str, to: &str| {
             let mut lines = lines.clone();
             lines[at] = String::from_utf8(lines[at].clone()).unwrap().replacen(from, to, 1).into_bytes();

@@ -35,7 +35,8 @@ impl<'c> IncidentWriter<'c> {
     pub fn new(choosing: &'c MessageSelection, secret_key: Option<[u8; 32]>) -> Self {
         let agents = BTreeSet::from([choosing.agent().clone()]);
         let replaying = Replayer::new(agents, Range::default(), ReplayChanges::default(), secret_key);
-        let (named, digests) = (Vec::new(), HashSet::new());
+        let named = Vec::new();
+        let digests = HashSet::new();
         Self { choosing, summing: MessageSectionBuilder::default(), replaying, messages: 0, named, digests }
     }
 
@@ -123,7 +124,9 @@ impl MessageSectionBuilder {
 
     fn close(&mut self) {
         let sha256 = to_hex(std::mem::take(&mut self.section).finalize());
-        let (messages, first, last) = (std::mem::take(&mut self.lines), self.first, self.last);
+        let messages = std::mem::take(&mut self.lines);
+        let first = self.first;
+        let last = self.last;
         self.sections.push(MessageSection { messages, first, last, sha256 });
     }
 

@@ -80,7 +80,8 @@ fn only_what_the_change_reaches_is_asked_and_the_control_asks_what_was_asked() {
 #[test]
 fn a_sample_is_what_it_does_and_a_call_without_a_result_is_divergent() {
     let all = shadows(prompt(), &[]);
-    let (first, second) = (all[0].as_ref().unwrap(), all[1].as_ref().unwrap());
+    let first = all[0].as_ref().unwrap();
+    let second = all[1].as_ref().unwrap();
     let with = |arguments: &str| {
         let call = CompletionToolCall { tool: "tools.now".into(), arguments: arguments.into(), ..Default::default() };
         Completion { tool_calls: vec![call], ..Completion::default() }

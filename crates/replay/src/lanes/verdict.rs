@@ -76,11 +76,13 @@ impl std::fmt::Display for LaneVerdict {
 /// Returns the probability that the candidate does the same as recorded this seldom, or more seldom, if both lanes
 /// were one: Fisher's exact test, one-sided (R. A. Fisher, The Design of Experiments, 1935).
 pub fn fisher_p_value(control: Rate, candidate: Rate) -> f64 {
-    let (same, of) = (control.same + candidate.same, control.of + candidate.of);
+    let same = control.same + candidate.same;
+    let of = control.of + candidate.of;
     // The ways to choose the candidate's samples among all, with so many that do the same.
     let ways = |hits: usize| binomial(same, hits) * binomial(of - same, candidate.of - hits);
     let fewest = candidate.of.saturating_sub(of - same);
-    let (seldom, all) = (fewest..=candidate.same, fewest..=candidate.of.min(same));
+    let seldom = fewest..=candidate.same;
+    let all = fewest..=candidate.of.min(same);
     let sum = |range: std::ops::RangeInclusive<usize>| range.map(ways).sum::<f64>();
     (sum(seldom) / sum(all).max(f64::MIN_POSITIVE)).min(1.0)
 }

@@ -85,7 +85,8 @@ impl Misfit {
 
     /// A decision whose digest is another than that of what it covers: where that stands, and its marks.
     pub(super) fn digest_mismatch(sequence: u64, link: &HashLink, covered: &[(u64, u32)]) -> Self {
-        let (written, found) = (link.messages as usize, covered.len());
+        let written = link.messages as usize;
+        let found = covered.len();
         let ends = (covered.first().map_or(sequence, |it| it.0), covered.last().map_or(sequence, |it| it.0));
         if link.marks.len() != written {
             let (first, last) = ends;
@@ -141,7 +142,8 @@ impl Misfit {
 
     /// A message is not there that stood between these.
     fn missing_between(decision: u64, before: Option<u64>, behind: Option<u64>) -> Self {
-        let (from, to) = (before.unwrap_or(0), behind.unwrap_or(decision));
+        let from = before.unwrap_or(0);
+        let to = behind.unwrap_or(decision);
         if to == from + 2 {
             return Self::missing_message(from + 1, decision);
         }

@@ -98,7 +98,8 @@ fn what_is_missing_swapped_or_added_is_told_apart() {
     let swapped = |one: u64, other: u64| {
         let mut messages = messages.clone();
         let place = |at: u64| messages.iter().position(|message| message.sequence == at).unwrap();
-        let (first, second) = (place(one), place(other));
+        let first = place(one);
+        let second = place(other);
         messages.swap(first, second);
         (messages[first].sequence, messages[second].sequence) = (one, other);
         messages

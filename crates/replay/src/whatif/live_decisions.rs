@@ -53,7 +53,9 @@ impl AwaitedDecision {
         again: Rerun,
         drifted: Vec<RequestDrift>,
     ) -> Self {
-        let (record, message, kept) = (record.clone(), message.clone(), KeptAnswers::from_calls(&stands.asked));
+        let record = record.clone();
+        let message = message.clone();
+        let kept = KeptAnswers::from_calls(&stands.asked);
         Self { record, message, stands: made.clone(), again, kept, answers: Vec::new(), drifted }
     }
 }

@@ -175,7 +175,8 @@ fn request_effect(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect
     // Of anything but a call, it is the asker's own tool that asks.
     let is_call = ask.kind_word() == RequestKind::Call;
     let of_call = |text: &String| if is_call { text.clone() } else { String::new() };
-    let (tool, arguments) = (of_call(&ask.tool), of_call(&ask.arguments));
+    let tool = of_call(&ask.tool);
+    let arguments = of_call(&ask.arguments);
     let action = Uuid::parse_str(&event.event_id).ok()?;
     // What is withdrawn is named by the action that asked for it.
     let request_id = match ask.kind_word() {
@@ -286,7 +287,8 @@ mod tests {
     }
 
     fn fired(next_at: &str, occurrence: u64) -> Event {
-        let (task_id, next_at) = (TASK.to_string(), next_at.to_owned());
+        let task_id = TASK.to_string();
+        let next_at = next_at.to_owned();
         Event::TaskFired(TaskFired { task_id, next_at, occurrence, ..Default::default() })
     }
 

@@ -81,7 +81,8 @@ impl Model {
         let body = serde_json::to_value(self.body(call, call.shown, capabilities.request_format())).unwrap_or_default();
         let learned = capabilities.learn(refused, &body, &call.request.tools);
         if learned {
-            let (model, message) = (&self.config.model, &error.message);
+            let model = &self.config.model;
+            let message = &error.message;
             tracing::warn!(model, ?refused, message, "leaves out what the endpoint refuses, and asks again");
         }
         learned
@@ -173,7 +174,8 @@ impl Model {
         first: Instant,
     ) -> Result<StreamEnd, ModelError> {
         let idle = Duration::from_millis(self.config.idle_ms);
-        let (mut arrived, mut until) = (0, first);
+        let mut arrived = 0;
+        let mut until = first;
         while !reader.is_over() {
             let more = match response.chunk().now_or_never() {
                 Some(more) => more,

@@ -20,10 +20,12 @@ pub async fn post(
     body: impl Serialize,
 ) -> Result<Response, ModelError> {
     let slot: Arc<Mutex<Option<Response>>> = Arc::default();
-    let (http, kept) = (http.clone(), slot.clone());
+    let http = http.clone();
+    let kept = slot.clone();
     // The client is told of an empty success, so that it reads nothing itself.
     let service = service_fn(move |request: HttpRequestFactory| {
-        let (http, kept) = (http.clone(), kept.clone());
+        let http = http.clone();
+        let kept = kept.clone();
         async move {
             let response = http.execute(request.build().await?).await?;
             kept.lock().unwrap_or_else(PoisonError::into_inner).replace(response);

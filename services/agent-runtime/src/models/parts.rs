@@ -19,7 +19,8 @@ pub fn choose_shown<'p>(
     parts: impl DoubleEndedIterator<Item = &'p Part>,
     config: &ModelConfig,
 ) -> Vec<(&'p Part, Option<&'static str>)> {
-    let (mut count, mut bytes) = (0, 0_u64);
+    let mut count = 0;
+    let mut bytes = 0_u64;
     let why_not = |part: &'p Part| {
         let taken = match Modality::from(media::kind_of(part)) {
             Modality::Image => config.images,

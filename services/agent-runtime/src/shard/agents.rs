@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn whoever_rests_longest_is_forgotten_first_and_whoever_is_wanted_is_awake() {
-        let (mut agents, start) = (Agents::default(), Instant::now());
+        let mut agents = Agents::default();
+        let start = Instant::now();
         let name = |agent: &str| Name::parse(agent).unwrap();
         for (agent, seconds) in [("ann", 3), ("bob", 1), ("eve", 2), ("new", 0)] {
             let mut resident = Resident::loading(name(agent), 1);

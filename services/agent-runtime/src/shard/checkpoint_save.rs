@@ -82,7 +82,9 @@ impl Shard {
             self.all_saved = last;
             return self.evict_idle();
         }
-        let (bus, told, partition) = (self.shards.bus.clone(), self.events.clone(), self.partition);
+        let bus = self.shards.bus.clone();
+        let told = self.events.clone();
+        let partition = self.partition;
         self.spawn(async move {
             if let Some(left) = left {
                 handover_state::write(&bus, partition, left).await;

@@ -62,8 +62,11 @@ impl Shard {
         let Some(log) = &resident.log else { return };
         let turn = TurnHandle::for_input(stage, &input.record, &log.chain);
         let paid = resident.completions_in(turn.lane()).clone();
-        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.events.clone());
-        let (name, sequence) = (agent.clone(), input.record.sequence);
+        let shards = self.shards.clone();
+        let lease = self.tenure.lease.clone();
+        let told = self.events.clone();
+        let name = agent.clone();
+        let sequence = input.record.sequence;
         // It belongs to the trace of the input.
         let span = consume::processing_span(Consumer::AgentRuntime, &input.record);
         let seen = turn.clone();

@@ -17,7 +17,8 @@ impl Shard {
     /// On a subject that is none of the table stands what newer services write; or what concerns nobody.
     fn agent_of_unknown(&self, raw: &RawMessage) -> Option<Name> {
         let mut tokens = raw.subject.split('.').skip(1);
-        let (noun, owner) = (tokens.next()?, tokens.next()?);
+        let noun = tokens.next()?;
+        let owner = tokens.next()?;
         let read = raw.read_or_reject_newer(self.shards.bus.limits.max_body_bytes);
         let is_newer = matches!(read, Err(NotUnderstood::Newer(_)));
         if is_newer && subjects::is_agent_noun(noun) { Name::parse(owner).ok() } else { None }

@@ -80,7 +80,8 @@ impl RequestRates {
 
     /// Counts what was counted for one user of a key as another's.
     fn reassign_count(&self, caller: &Caller, from: &str, to: Option<&str>) -> Result<(), Problem> {
-        let (from, to) = (holder_for_caller(caller, Some(from)), holder_for_caller(caller, to));
+        let from = holder_for_caller(caller, Some(from));
+        let to = holder_for_caller(caller, to);
         match caller {
             Caller::Loopback(_) => Ok(()),
             _ => self.0.transfer_request(&from, &to, Instant::now()).map_err(Problem::too_many_requests),
@@ -103,7 +104,9 @@ struct InFlightState {
 
 impl InFlightRequest {
     pub fn new(gateway: &Gateway, caller: &Caller, is_named: bool, permit: Permit) -> Self {
-        let (gateway, caller, permit) = (gateway.clone(), caller.clone(), Mutex::new(Some(permit)));
+        let gateway = gateway.clone();
+        let caller = caller.clone();
+        let permit = Mutex::new(Some(permit));
         Self(Arc::new(InFlightState { gateway, caller, is_named: is_named.into(), permit }))
     }
 

@@ -57,7 +57,8 @@ impl TrustedIssuers {
         crypto::install_provider();
         let issuers = configs.iter().zip(UserNaming::for_issuers(configs)).map(|(config, names)| {
             let jwks = Arc::new(Jwks::new(config)?);
-            let (fetching, shutdown) = (jwks.clone(), shutdown.clone());
+            let fetching = jwks.clone();
+            let shutdown = shutdown.clone();
             tokio::spawn(async move { shutdown.run_until_cancelled(fetching.keep_fresh()).await });
             Ok(TrustedIssuer { config: config.clone(), names, jwks })
         });

@@ -39,7 +39,8 @@ impl SecretHash {
 
 /// A key that nobody has yet: its id, and its text.
 pub fn generate_key() -> Result<(String, String), getrandom::Error> {
-    let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
+    let mut id = [0; ID_BYTES];
+    let mut secret = [0; SECRET_BYTES];
     getrandom::fill(&mut id)?;
     getrandom::fill(&mut secret)?;
     let [id, secret] = [id.as_slice(), secret.as_slice()].map(|bytes| BASE32_NOPAD.encode(bytes).to_lowercase());

@@ -91,10 +91,12 @@ impl KeyStore {
     ) -> Result<Self, BusError> {
         let admin = Some(config.admin_key.expose()).filter(|key| !key.is_empty()).map(SecretHash::of);
         let required = config.requires_key();
-        let (bus, signatures) = (bus.clone(), signatures.clone());
+        let bus = bus.clone();
+        let signatures = signatures.clone();
         let scopes = config.loopback_scopes.clone();
         let on_loopback = Arc::new(Rights { scopes, agents: Vec::new(), user: None });
-        let (known, nobodys) = (Arc::default(), SecretHash::of(""));
+        let known = Arc::default();
+        let nobodys = SecretHash::of("");
         let keys = Self { bus, known, admin, required, on_loopback, signatures, nobodys };
         let following = keys.load_bucket().await.map_err(|source| BusError::Unavailable { doing: READING, source })?;
         if required && keys.admin.is_none() && keys.list().is_empty() && config.oidc.is_empty() {

@@ -67,7 +67,8 @@ impl Caps {
 
 impl Default for CapsConfig {
     fn default() -> Self {
-        let (user, installation) = (Caps::default(), Caps::default());
+        let user = Caps::default();
+        let installation = Caps::default();
         Self { user, users: BTreeMap::new(), installation, max_age_ms: 1_000 }
     }
 }

@@ -143,11 +143,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_is_counted_from_what_went_on_last() {
-        let (activity, began) = (Arc::new(ConnectionActivity::default()), Instant::now());
+        let activity = Arc::new(ConnectionActivity::default());
+        let began = Instant::now();
         activity.wait_for_silence(FIRST, IDLE).await;
         assert_eq!(began.elapsed(), FIRST);
 
-        let (activity, began) = (Arc::new(ConnectionActivity::default()), Instant::now());
+        let activity = Arc::new(ConnectionActivity::default());
+        let began = Instant::now();
         let request = activity.begin_request();
         let dealing = async {
             tokio::time::sleep(10 * IDLE).await;

@@ -70,7 +70,8 @@ fn claim_duration(gateway: &Gateway) -> Duration {
 /// Goes on with the order to forget a user, to its end.
 async fn execute_order(gateway: &Gateway, user: &Name) -> Result<(), OrderError> {
     let Some(mut kept) = gateway.orders.open_order(user).await? else { return Ok(()) };
-    let (now, own) = (gateway.bus.now(), gateway.bus.instance.as_str());
+    let now = gateway.bus.now();
+    let own = gateway.bus.instance.as_str();
     if kept.order.by != own && now < kept.order.until {
         return Err(OrderError::ClaimedElsewhere);
     }

@@ -67,7 +67,8 @@ impl OrderStore {
 
     /// The newest order beneath what others have written over it, which is removed if it is damaged.
     async fn read_overwritten(&self, user: &Name, key: &str) -> Result<(u64, Option<ForgetOrder>), BusError> {
-        let (mut newest, mut found) = (0, None);
+        let mut newest = 0;
+        let mut found = None;
         for raw in self.bus.read_revisions(DATA_KEYS_BUCKET, key).await? {
             let content = match raw.header(COPY_OF) {
                 Some(_) => SignedContent::Damaged,
@@ -110,7 +111,8 @@ impl OrderStore {
 
     /// Keeps how far an order is.
     pub async fn save_order(&self, kept: &mut OrderEntry) -> Result<(), BusError> {
-        let (key, value) = (order_key(&kept.order.user), self.sign_order(&kept.order)?);
+        let key = order_key(&kept.order.user);
+        let value = self.sign_order(&kept.order)?;
         // The bucket takes few entries of a key, and would refuse this one.
         self.bus.erase_older_revisions(&key, kept.revision).await?;
         kept.revision = self.bus.update_value(DATA_KEYS_BUCKET, &key, value.into(), kept.revision).await?;
@@ -142,7 +144,8 @@ impl OrderStore {
     }
 
     async fn is_in_log(&self, order: &ForgetOrder) -> Result<bool, BusError> {
-        let (mut found, most) = (false, self.bus.limits.max_body_bytes);
+        let mut found = false;
+        let most = self.bus.limits.max_body_bytes;
         let look = |raw: kairo_core::record::RawMessage| {
             let record = raw.without_carried_mark().read(most).ok();
             let body = record.and_then(|record| UserForget::try_from(record.body).ok());

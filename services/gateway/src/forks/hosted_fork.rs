@@ -110,7 +110,10 @@ pub struct ForkDriver {
 impl HostedFork {
     pub fn new(parts: HostedForkParts, fork: Fork, ending: &CancellationToken) -> (Self, ForkDriver) {
         let (say, said) = mpsc::channel(SAID);
-        let (end, why, spoken, clock) = (ending.child_token(), Arc::default(), LastActivity::now(), fork.clock());
+        let end = ending.child_token();
+        let why = Arc::default();
+        let spoken = LastActivity::now();
+        let clock = fork.clock();
         let HostedForkParts { about: ForkDescription { user, agent, .. }, limits, telling, .. } = &parts;
         let driver = ForkDriver {
             fork,
@@ -123,7 +126,8 @@ impl HostedFork {
             end: end.clone(),
             why: Arc::clone(&why),
         };
-        let (left, begun_at) = (AtomicU32::new(limits.messages), spoken.time());
+        let left = AtomicU32::new(limits.messages);
+        let begun_at = spoken.time();
         (Self { parts, clock, said: say, left, begun_at, spoken, end, why }, driver)
     }
 
@@ -264,14 +268,16 @@ impl ForkDriver {
     }
 
     fn apply_action(&mut self, said: ClientAction) {
-        let (user, agent) = (self.user.to_string(), self.agent.to_string());
+        let user = self.user.to_string();
+        let agent = self.agent.to_string();
         match said {
             ClientAction::Message(text) => {
                 let message = UserMessage { user, agent, text, ..Default::default() };
                 self.fork.say(&self.user, message);
             }
             ClientAction::Approval { action_id, verdict } => {
-                let (action_id, verdict) = (action_id.to_string(), verdict.to_owned());
+                let action_id = action_id.to_string();
+                let verdict = verdict.to_owned();
                 let approval = UserApproval { user, agent, action_id, verdict, ..Default::default() };
                 self.fork.approve(&self.user, approval);
             }

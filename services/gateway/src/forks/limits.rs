@@ -103,7 +103,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_does_something_is_waited_for_again() {
-        let (spoken, long) = (LastActivity::now(), Duration::from_secs(10));
+        let spoken = LastActivity::now();
+        let long = Duration::from_secs(10);
         advance(Duration::from_secs(9)).await;
         spoken.touch();
         advance(Duration::from_secs(9)).await;

@@ -36,7 +36,8 @@ impl BudgetedModels {
     /// Images and audio are told to models in words.
     pub fn new(priced: &PricedModels, room: u64, limits: ForkLimits) -> Self {
         let PricedModels { models, prices, currency } = priced;
-        let (currency, most) = (currency.clone(), Some(limits.budget.to_cost().units()));
+        let currency = currency.clone();
+        let most = Some(limits.budget.to_cost().units());
         let terms = Terms { models, prices, currency, most, max_output: MAX_OUTPUT, room };
         // Nobody can keep a budget where a price is not known: calls are bounded all the same.
         let models = ForkModels::new(&terms, Arc::new(EmptyPartStore));

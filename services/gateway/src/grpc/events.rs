@@ -69,7 +69,8 @@ fn build_response_stream(
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
     let shutdown = gateway.shutdown.clone();
     let next = move |shown: Option<mpsc::Receiver<StreamItem>>| {
-        let (shutdown, revoked) = (shutdown.clone(), revoked.clone());
+        let shutdown = shutdown.clone();
+        let revoked = revoked.clone();
         async move {
             let mut shown = shown?;
             let told = match timeout(heartbeat, shown.recv()).await {

@@ -101,7 +101,8 @@ fn document() -> Document {
 
 #[test]
 fn a_stream_takes_what_the_endpoint_takes() {
-    let (protos, document) = (Protos::new(), document());
+    let protos = Protos::new();
+    let document = document();
     let mut asked = document.asked(document.operation("GET", STREAM));
     // It stands for a header, where clients cannot send one.
     asked.remove("ticket");
@@ -113,7 +114,8 @@ fn a_stream_takes_what_the_endpoint_takes() {
 fn whoever_defines_an_agent_says_all_that_its_profile_holds() {
     let protos = Protos::new();
     let of_teams = BTreeSet::from(["team", "lead"]);
-    let (given, profile) = (protos.fields("DefineAgentRequest"), protos.fields("AgentProfile"));
+    let given = protos.fields("DefineAgentRequest");
+    let profile = protos.fields("AgentProfile");
     assert_eq!(&given | &of_teams, profile);
     // What a team's agents are is said of all of them together.
     // Members of a team have none of their own, and look at nothing.

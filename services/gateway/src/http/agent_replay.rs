@@ -60,7 +60,8 @@ pub async fn replay_agent(
 ) -> Result<Json<ReplayPage>, Problem> {
     let agent = query::path_agent(path)?;
     let what = parse_body(&body, &gateway.config)?;
-    let (whose, to) = (agent.clone(), what.range.to.unwrap_or(u64::MAX));
+    let whose = agent.clone();
+    let to = what.range.to.unwrap_or(u64::MAX);
     compute_on_agent_log(&gateway, &agent, to, move |messages, wanted| replay_decisions(whose, what, messages, wanted))
         .await?
         .map(Json)
@@ -99,7 +100,9 @@ fn replay_decisions(
 ) -> Result<ReplayPage, Problem> {
     let ReplayParameters { range, changes, limit } = what;
     let mut replaying = Replayer::new(BTreeSet::from([agent]), range, changes, None);
-    let (mut decisions, mut bytes, mut next_from) = (Vec::new(), 0, None);
+    let mut decisions = Vec::new();
+    let mut bytes = 0;
+    let mut next_from = None;
     for message in wanted.while_waiting(messages) {
         if decisions.len() == limit || bytes >= BYTES {
             next_from = Some(message.sequence);

@@ -51,7 +51,10 @@ impl UserInput for ApprovalInput {
         let note = fields.optional("note", format!("text of 1 to {longest} bytes"), json_text(bounded_text(longest)));
         let approval_id = fields.optional("approval_id", CLIENT_ID, json_text(parse_client_id));
         fields.complete(|| {
-            let (user, agent, action_id, verdict) = (user?, agent?, action_id?, verdict?);
+            let user = user?;
+            let agent = agent?;
+            let action_id = action_id?;
+            let verdict = verdict?;
             Some(Self { user, agent, action_id, verdict, note, approval_id })
         })
     }
@@ -81,7 +84,8 @@ impl UserInput for ApprovalInput {
     async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
         match Verdict::from(self.verdict) {
             Verdict::Approved | Verdict::Rejected => {
-                let (user, agent) = (self.user.as_str(), self.agent.as_str());
+                let user = self.user.as_str();
+                let agent = self.agent.as_str();
                 ownership::require_asked_user(gateway, user, agent, OwnedKind::Approval, self.action_id).await
             }
             Verdict::Happened | Verdict::DidNotHappen | Verdict::Unknown(_) => Ok(()),

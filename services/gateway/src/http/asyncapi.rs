@@ -42,7 +42,8 @@ fn build_document(config: &GatewayConfig) -> String {
 
 /// The document with what clients say.
 fn insert_frame_schemas() -> String {
-    let (mut text, mut frame) = (String::new(), "");
+    let mut text = String::new();
+    let mut frame = "";
     for line in TEMPLATE.split_inclusive('\n') {
         frame = line.strip_prefix("      name: ").map_or(frame, str::trim_end);
         match line.strip_prefix(FIELDS) {

@@ -68,7 +68,8 @@ mod tests {
     ) -> (TcpStream, mpsc::UnboundedReceiver<&'static str>) {
         let (tell, told) = mpsc::unbounded_channel();
         let answer = move || {
-            let (compute, tell) = (compute.clone(), tell.clone());
+            let compute = compute.clone();
+            let tell = tell.clone();
             compute_while_waiting(move |wanted| {
                 let _ = tell.send("begun");
                 let counted = compute(wanted);

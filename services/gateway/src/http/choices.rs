@@ -61,7 +61,8 @@ impl UserInput for ChoiceInput {
     }
 
     async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
-        let (user, agent) = (self.user.as_str(), self.agent.as_str());
+        let user = self.user.as_str();
+        let agent = self.agent.as_str();
         ownership::require_asked_user(gateway, user, agent, OwnedKind::Offer, self.offer_id).await
     }
 

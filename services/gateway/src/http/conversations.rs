@@ -53,7 +53,8 @@ pub async fn get_conversation(
     let wanted = asked.parse_with(|query| parse_query(path, query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: ConversationQuery| {
-        let (gateway, snapshot) = (&gateway, &snapshot);
+        let gateway = &gateway;
+        let snapshot = &snapshot;
         async move { query::await_answer(gateway, snapshot.conversation_messages(&wanted)).await }
     };
     let behind =

@@ -26,12 +26,14 @@ pub async fn list_events(
     let wanted = asked.parse_with(|query| parse_query(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: EventsQuery| {
-        let (gateway, snapshot) = (&gateway, &snapshot);
+        let gateway = &gateway;
+        let snapshot = &snapshot;
         async move { query::await_answer(gateway, snapshot.list_events(&wanted)).await }
     };
     let behind = |after: LogPosition, limit| ask(EventsQuery { after: Some(after.into()), limit, ..wanted.clone() });
     let mut events = ask(wanted.clone()).await?;
-    let (mut next_after, mut next_before) = (None, None);
+    let mut next_after = None;
+    let mut next_before = None;
     let is_full = query::is_full_page(&events, wanted.limit);
     if wanted.latest.is_some() {
         if let Some(first) = events.first().map(LogPosition::of_event).filter(|_| is_full) {
@@ -108,7 +110,9 @@ mod tests {
     fn a_page_of_the_newest_begins_with_a_whole_message() {
         let at = |sequence: u64, position: u32| -> EventJson {
             let id = "0199c4a4-b1cf-7a66-9d4e-0d7f4a3d5b11";
-            let (ts, subject, type_name) = ("2026-11-21T10:00:00Z", "kairo.agent.a.decision", AgentThought::TYPE);
+            let ts = "2026-11-21T10:00:00Z";
+            let subject = "kairo.agent.a.decision";
+            let type_name = AgentThought::TYPE;
             let event = json!({
                 "event_id": id, "ts": ts, "source": "internal", "modality": "text", "payload": {}, "meta": { "tags": [] },
                 "type": type_name, "sequence": sequence, "position": position, "subject": subject, "correlation_id": id,

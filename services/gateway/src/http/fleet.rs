@@ -20,7 +20,8 @@ use crate::{auth::Caller, problem::Problem};
 
 pub async fn get_fleet(State(gateway): State<Gateway>) -> Result<SortedJson<GetFleetResponse>, Problem> {
     let (replicas, announced) = tokio::join!(status::ping_replicas(&gateway), gateway.bus.epoch_state());
-    let (replicas, announced) = (replicas?, announced?);
+    let replicas = replicas?;
+    let announced = announced?;
     let enables = vocabulary::features_after(announced.epoch);
     Ok(SortedJson(GetFleetResponse {
         epoch: announced.epoch,

@@ -66,14 +66,17 @@ pub async fn get_forgetting(
     RequestFields::from_query(query.as_deref()).complete(|| Some(()))?;
     if let Some(OrderEntry { order, .. }) = gateway.orders.open_order(&user).await? {
         let agents = order.agents.iter().map(Name::to_string).collect();
-        let (order_id, step) = (order.order_id.to_string(), order.step);
+        let order_id = order.order_id.to_string();
+        let step = order.step;
         let told = GetForgettingResponse { user: user.to_string(), order_id, step, agents, reason: order.reason };
         return Ok(SortedJson(told));
     }
     let done = forgetting::read_completion(&gateway.bus, &user).await?;
     let done = done.ok_or_else(|| Problem::not_found(format!("nobody has asked for {user} to be forgotten")))?;
     let step = ForgettingStep::Done.as_str().to_owned();
-    let (user, order_id, agents) = (done.user, done.order_id, done.agents);
+    let user = done.user;
+    let order_id = done.order_id;
+    let agents = done.agents;
     Ok(SortedJson(GetForgettingResponse { user, order_id, step, agents, reason: String::new() }))
 }
 

@@ -64,7 +64,8 @@ pub async fn begin_fork(
     let agent = query::path_agent(path)?;
     let wish = parse_fork_wish(&body, &gateway.config)?;
     let seat = gateway.forks.take_seat()?;
-    let (whose, at) = (agent.clone(), wish.at);
+    let whose = agent.clone();
+    let at = wish.at;
     // All of it: what stands behind the cut answers what is asked again.
     let parts =
         compute_on_agent_log(&gateway, &agent, u64::MAX, move |messages, wanted| cut_log(whose, at, messages, wanted))
@@ -85,7 +86,8 @@ fn cut_log(
     messages: &[LogMessage],
     wanted: &WaitingClient,
 ) -> Result<Result<CutLog, CutError>, BrokenLog> {
-    let (mut cut, mut holds) = (Cut::new(at, [agent].into()), BTreeSet::new());
+    let mut cut = Cut::new(at, [agent].into());
+    let mut holds = BTreeSet::new();
     for message in wanted.while_waiting(messages) {
         holds.extend(log_message::content_owners(message).all_owners().into_iter().map(str::to_owned));
         cut.apply(message)?;

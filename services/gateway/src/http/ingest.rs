@@ -229,7 +229,8 @@ async fn publish_input<E: UserInput>(
     let user = said.user().clone();
     let event_id = event_id::<E>(&user, id);
     let envelope = Envelope::from_outside(event_id, Service::Gateway, Origin::User, Timestamp::now());
-    let (modality, entered_by) = (said.modality(), Some(caller.principal()));
+    let modality = said.modality();
+    let entered_by = Some(caller.principal());
     let envelope = Envelope { traceparent, modality, entered_by, ..envelope.with_thread(said.thread()) };
     let wait = Duration::from_millis(gateway.config.publish_wait_ms);
     match gateway

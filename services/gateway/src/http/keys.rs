@@ -60,7 +60,8 @@ fn key_row(key: ApiKey) -> KeyRow {
     let ApiKey { key_id, name, rights, created, expires_at, caps } = key;
     let Rights { scopes, agents, user } = rights;
     let scopes = scopes.into_iter().map(|scope| scope.name().to_owned()).collect();
-    let (created, expires_at) = (Some(time::message(created)), expires_at.map(time::message));
+    let created = Some(time::message(created));
+    let expires_at = expires_at.map(time::message);
     let caps = caps.as_ref().map(v1::Caps::from);
     KeyRow { key_id, name, scopes, agents, user, created, expires_at, caps }
 }

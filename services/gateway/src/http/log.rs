@@ -57,7 +57,8 @@ pub async fn get_log(
     let mut fields = RequestFields::from_query(query.as_deref());
     let after: Option<u64> = fields.optional("after", "a sequence", query_value(parse_text));
     let mut after = fields.complete(|| Some(after.unwrap_or(0)))?;
-    let (log, end) = (gateway.bus.log_identity()?.id.to_string(), gateway.bus.end_sequence().await?);
+    let log = gateway.bus.log_identity()?.id.to_string();
+    let end = gateway.bus.end_sequence().await?;
     let mut answer = GetLogResponse { log, end, ..GetLogResponse::default() };
     let mut bytes = 0;
     while after < end {
@@ -97,7 +98,8 @@ pub async fn read_agent_log(gateway: &Gateway, agent: &Name, to: u64) -> Result<
         return Err(Problem::no_archive(begins));
     }
     let most = gateway.config.max_replay_bytes;
-    let (mut messages, mut bytes) = (Vec::new(), 0);
+    let mut messages = Vec::new();
+    let mut bytes = 0;
     let each = |raw: RawMessage| {
         if raw.sequence > to || bytes > most {
             return ControlFlow::Break(());

@@ -58,8 +58,12 @@ impl MessageInput {
     /// A message that names all there is to name; a thread that is no name is left to the agent.
     pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
         let thread_id = Name::parse(thread).ok();
-        let (agent, message_id) = (Some(agent), Some(message_id));
-        let (given, parts, environment, state) = (Vec::new(), Vec::new(), String::new(), String::new());
+        let agent = Some(agent);
+        let message_id = Some(message_id);
+        let given = Vec::new();
+        let parts = Vec::new();
+        let environment = String::new();
+        let state = String::new();
         Self {
             user,
             agent,
@@ -119,7 +123,11 @@ impl UserInput for MessageInput {
         let thread_id = fields.optional("thread_id", NAME, json_text(parse_name));
         let environment = environment::parse(&mut fields);
         fields.complete(|| {
-            let (user, text, parts, said_since, chat) = (user?, words?, Vec::new(), None, None);
+            let user = user?;
+            let text = words?;
+            let parts = Vec::new();
+            let said_since = None;
+            let chat = None;
             Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since, state, chat })
         })
     }
@@ -172,8 +180,13 @@ impl UserInput for MessageInput {
     fn into_body(self, id: &str) -> Body {
         let thread_id = self.thread().to_owned();
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
-        let (message_id, user) = (id.to_owned(), self.user.to_string());
-        let (text, parts, environment, state, chat) = (self.text, self.parts, self.environment, self.state, self.chat);
+        let message_id = id.to_owned();
+        let user = self.user.to_string();
+        let text = self.text;
+        let parts = self.parts;
+        let environment = self.environment;
+        let state = self.state;
+        let chat = self.chat;
         let chat = chat.map(|chat| *chat);
         UserMessage { message_id, user, agent, text, thread_id, parts, environment, state, chat }.into()
     }

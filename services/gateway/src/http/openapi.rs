@@ -86,7 +86,8 @@ pub fn document_route(
     document: impl FnOnce() -> String + Send + 'static,
 ) -> MethodRouter<Gateway> {
     let made = Arc::new(LazyLock::new(move || {
-        let (document, content_type) = (Bytes::from(document()), HeaderValue::from_static(content_type));
+        let document = Bytes::from(document());
+        let content_type = HeaderValue::from_static(content_type);
         ([(header::CONTENT_TYPE, content_type), (header::ETAG, etag::strong(&document))], document)
     }));
     get(move || async move { LazyLock::force(&made).clone() })
@@ -116,7 +117,10 @@ pub fn yaml_to_json(document: &str) -> String {
 
 pub fn build_document(config: &GatewayConfig) -> String {
     let shared = SHARED_SCHEMAS.into_iter().filter_map(asyncapi::find_schema);
-    let (mut text, mut path, mut needs, mut fresh) = (String::new(), "", KeyRequirement::Nothing, false);
+    let mut text = String::new();
+    let mut path = "";
+    let mut needs = KeyRequirement::Nothing;
+    let mut fresh = false;
     for line in PARTS.into_iter().chain(shared).flat_map(str::lines) {
         let mark = line.trim_start();
         if let Some(named) = line.strip_prefix("  /").and_then(|_| mark.strip_suffix(':')) {

@@ -61,7 +61,8 @@ fn sum_decisions(decisions: Vec<WaitRow>) -> Option<WaitRow> {
     // Of a replica of a later build there may be rows for other reasons.
     let decisions = decisions.into_iter().filter(|row| row.waits_for_word() == WaitReason::Decision);
     let since = |row: &WaitRow| row.since.as_ref().and_then(time::read).unwrap_or(Timestamp::MAX);
-    let (mut count, mut oldest) = (0_u64, None::<WaitRow>);
+    let mut count = 0_u64;
+    let mut oldest = None::<WaitRow>;
     for row in decisions {
         count = count.saturating_add(row.count);
         if oldest.as_ref().is_none_or(|oldest| since(&row) < since(oldest)) {

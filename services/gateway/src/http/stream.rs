@@ -57,7 +57,8 @@ pub async fn open_stream<T: Send + 'static>(
     let permit = gateway.stream_permit(&caller, None)?;
     let watch = ClientWatch::begin(gateway, &caller, wish, frame).await?;
     let (client, shown) = mpsc::channel(gateway.config.stream_buffer);
-    let (shutdown, revoked) = (gateway.shutdown.clone(), permit.revocation_token());
+    let shutdown = gateway.shutdown.clone();
+    let revoked = permit.revocation_token();
     tokio::spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
@@ -109,7 +110,8 @@ pub fn parse_query(url_query: Option<&str>, last_event_id: Option<&str>) -> Resu
     }
     let after = last.flatten().or(after);
     let filter = WatchFilter { agent, thread, correlation };
-    let (live, turn_status) = (live.unwrap_or_default(), turn_status.unwrap_or_default());
+    let live = live.unwrap_or_default();
+    let turn_status = turn_status.unwrap_or_default();
     fields.complete(|| Some(WatchRequest { filter, after, live, turn_status }))
 }
 

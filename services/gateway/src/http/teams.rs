@@ -194,9 +194,11 @@ impl TeamSnapshot {
         prices: &ModelPrices,
     ) -> TeamSpent {
         let members: Vec<&str> = [lead].into_iter().chain(workers).collect();
-        let (mut tokens, mut sum) = (0_u64, Some(TokenCost::default()));
+        let mut tokens = 0_u64;
+        let mut sum = Some(TokenCost::default());
         for spent in self.spent.iter().filter(|spent| members.contains(&spent.agent.as_str())) {
-            let (input, output) = (spent.input_tokens, spent.output_tokens);
+            let input = spent.input_tokens;
+            let output = spent.output_tokens;
             tokens = tokens.saturating_add(input).saturating_add(output);
             // What took nothing costs nothing, whatever the model; what an answer took that nobody counted is not known.
             let cost = match input.saturating_add(output) {
@@ -226,7 +228,8 @@ mod tests {
         let workers =
             ["market-reader", "market-writer"].map(|agent| TeamWorker { agent: agent.into(), ..Default::default() });
         let team = Team { workers: workers.into(), tokens_per_day: 100, cost_per_day: String::new() };
-        let (agent, owner) = ("market".to_owned(), "ann".to_owned());
+        let agent = "market".to_owned();
+        let owner = "ann".to_owned();
         let profile = AgentProfile { agent: agent.clone(), owner, team: Some(team), ..Default::default() };
         AgentRow { agent, profile: Some(profile), queued: Some(2), ..Default::default() }
     }
@@ -251,7 +254,8 @@ mod tests {
             changed_at: None,
         };
         let at_work = BTreeMap::from([("market-reader".to_owned(), TaskAtWorkRow::default())]);
-        let (agents, today) = (BTreeMap::new(), "2026-11-21".parse().unwrap());
+        let agents = BTreeMap::new();
+        let today = "2026-11-21".parse().unwrap();
         TeamSnapshot { agents, standings: vec![standing], at_work, spent, today }
     }
 

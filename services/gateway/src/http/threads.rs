@@ -90,7 +90,8 @@ pub async fn get_thread(
     let (history, chains) = query::await_answer(&gateway, rest).await?;
     let first = history.events.first().filter(|_| history.more);
     let next_before = first.map(|event| v1::Place { sequence: event.sequence, position: Some(event.position) });
-    let (thread, events) = (Some(found), history.events);
+    let thread = Some(found);
+    let events = history.events;
     let answer = GetThreadResponse { thread, events, next_before, chains, ..Default::default() };
     Ok(PositionedResponse::from_snapshot(&snapshot, SortedJson(answer)))
 }

@@ -56,7 +56,8 @@ impl PresentedTicket {
         if headers.contains_key(header::AUTHORIZATION) {
             return None;
         }
-        let (path, query) = (request.uri().path(), request.uri().query());
+        let path = request.uri().path();
+        let query = request.uri().query();
         let comes_back = headers.get("last-event-id").is_some_and(|id| !id.is_empty());
         let used = if path == STREAM { TicketUse::for_stream(path, query, comes_back) } else { TicketUse::Once };
         Some(Self { ticket: ticket.clone(), used })

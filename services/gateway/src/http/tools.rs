@@ -33,7 +33,8 @@ pub async fn list_tools(
 ) -> Result<SortedJson<ListToolsResponse>, Problem> {
     let (wanted, source) = parse_query(query.as_deref())?;
     let (catalogue, replicas) = tokio::join!(current_catalogue(&gateway), status::ping_replicas(&gateway));
-    let (catalogue, replicas) = (catalogue?, replicas?);
+    let catalogue = catalogue?;
+    let replicas = replicas?;
     let withheld = withheld_rows(&catalogue.withheld, &replicas);
     let version = catalogue.version.clone();
     let is_wanted = |tool: &ToolRow| {

@@ -180,7 +180,8 @@ async fn agent_cap_rows(
     let start = |day: Date| day.to_zoned(zone.clone()).ok().map(|start| start.timestamp());
     let since = caps.since.parse::<Timestamp>().ok();
     let of = |since| UsageQuery { agent: Some(agent.to_owned()), since, limit: 1, ..UsageQuery::default() };
-    let (today, all) = (of(start(day).max(since)), of(since));
+    let today = of(start(day).max(since));
+    let all = of(since);
     let usage = async { Ok((snapshot.model_usage(&today).await?, snapshot.model_usage(&all).await?)) };
     let (today, in_total) = query::await_answer(gateway, usage).await?;
     let taken =
@@ -207,7 +208,11 @@ fn usage_row(key: UsageKey, sum: UsageSum) -> UsageRow {
     let UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost, .. } = sum;
     let UsageSum { cached_tokens, estimated_calls, estimated_tokens, .. } = sum;
     let UsageKey { day, agent, user, thread, model, module } = key;
-    let (day, agent, user, thread_id, model) = (some(day), some(agent), some(user), some(thread), some(model));
+    let day = some(day);
+    let agent = some(agent);
+    let user = some(user);
+    let thread_id = some(thread);
+    let model = some(model);
     let module = some(module);
     UsageRow {
         day,

@@ -64,7 +64,8 @@ impl ObjectInventory {
     /// Reads what there is, and follows it until shutdown.
     pub async fn follow(objects: &MediaStore, shutdown: CancellationToken) -> Self {
         let inventory = Self::default();
-        let (objects, following) = (objects.clone(), inventory.clone());
+        let objects = objects.clone();
+        let following = inventory.clone();
         let (told, whole) = oneshot::channel();
         tokio::spawn(async move {
             let mut told = Some(told);
@@ -199,7 +200,8 @@ mod tests {
     fn a_key_and_a_user_have_so_many_bytes_and_no_more() {
         let inventory = ObjectInventory::default();
         let announce = |digest: &str, whose: &StoredFor, size| inventory.reserve_bytes(digest, whose, size, BOUNDS);
-        let (ann, joe) = (whose(Some("k"), Some("ann")), whose(Some("k"), Some("joe")));
+        let ann = whose(Some("k"), Some("ann"));
+        let joe = whose(Some("k"), Some("joe"));
         announce("a", &ann, 6).ok().unwrap().mark_stored();
         assert_eq!(announce("b", &ann, 1).err(), Some(ExceededBound::User));
         assert_eq!(announce("b", &joe, 5).err(), Some(ExceededBound::Key));

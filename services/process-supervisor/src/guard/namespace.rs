@@ -67,7 +67,8 @@ impl Namespace {
 
 /// Makes the namespace in one of users, in which this process may do what root may, to what is in there.
 fn enter_user_namespace() -> io::Result<()> {
-    let (user, group) = (geteuid(), getegid());
+    let user = geteuid();
+    let group = getegid();
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
     // These files are root's for as long as this process is closed.
     process_protection::allow_dumping()?;

@@ -85,7 +85,8 @@ async fn run(spec: Spec) -> Run {
     in_time(async {
         let mut guarded = guards.prepare(spec).await.expect("prepared");
         guarded.open_gate().await.expect("the guard listens");
-        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let mut stdout = String::new();
+        let mut stderr = String::new();
         let mut seq = 0;
         while let Some(output) = guarded.next_output().await {
             assert_eq!(output.seq, seq, "no frame is lost or out of order");

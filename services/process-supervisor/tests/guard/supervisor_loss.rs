@@ -116,7 +116,8 @@ async fn what_stands_still_as_a_whole_dies_with_its_lease_before_it_does_any_mor
     let dir = tempdir().expect("a directory");
     let mut witness = Witness::new(dir.path());
     let lines = dir.path().join("lines");
-    let (pipe, file) = (witness.path().display(), lines.display());
+    let pipe = witness.path().display();
+    let file = lines.display();
     let script = format!("exec 3>{pipe}; echo line >{file}; echo alive >&3; while :; do echo line >>{file}; done");
     let mut spec = shell(&script);
     spec.lease_ms = 5_000;

@@ -78,7 +78,8 @@ async fn a_process_with_standard_input_can_be_written_to_once_for_each_request()
     let arguments = json!({"program": "sh", "args": ["-c", script], "stdin": true}).to_string();
     let action = kairo.spawn(&arguments).await;
     let control = in_time(kairo.control(action)).await;
-    let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
+    let first = Uuid::now_v7();
+    let second = Uuid::now_v7();
     for _ in 0..2 {
         done(in_time(kairo.ask(&control, action, first, write("one\n", false))).await);
     }
@@ -166,13 +167,15 @@ async fn a_stop_is_answered_when_the_end_is_in_the_log_and_has_one_outcome() {
     let script = format!("{}; tail -f /dev/null", witness.daemon());
     let action = kairo.spawn(&shell(&script)).await;
     in_time(witness.alive()).await;
-    let (by, again) = (Uuid::now_v7(), Uuid::now_v7());
+    let by = Uuid::now_v7();
+    let again = Uuid::now_v7();
     let (first, second) =
         in_time(async { tokio::join!(kairo.stop_process(action, by), kairo.stop_process(action, again)) }).await;
     // It is in the log: no waiting here.
     assert_eq!(kairo.all(&PROCESS_EXITED).await.len(), 1);
     in_time(witness.dead()).await;
-    let (first, second) = (done(first), done(second));
+    let first = done(first);
+    let second = done(second);
     assert_eq!((first.outcome.as_str(), &first), ("canceled", &second));
     assert_eq!(done(in_time(kairo.stop_process(action, Uuid::now_v7())).await), first, "a stop comes late");
     let exited = in_time(kairo.exited(action)).await;
@@ -194,7 +197,8 @@ async fn a_stop_is_answered_when_the_end_is_in_the_log_and_has_one_outcome() {
 async fn what_is_stopped_before_it_began_never_runs() {
     let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
-    let (action, by) = (Uuid::now_v7(), Uuid::now_v7());
+    let action = Uuid::now_v7();
+    let by = Uuid::now_v7();
     for _ in 0..2 {
         let answer = in_time(kairo.stop_process(action, by)).await;
         assert_eq!((answer.outcome.as_str(), answer.state), ("not_begun", None), "{}", answer.reason);

@@ -23,7 +23,8 @@ fn stop() -> Order {
 
 /// The outcome of an order to the supervisor that runs the process, and why.
 async fn outcome(kairo: &Kairo, action: Uuid, order: Order) -> (String, String) {
-    let (supervisor, by) = (in_time(kairo.spawned(action)).await.supervisor, Uuid::now_v7());
+    let supervisor = in_time(kairo.spawned(action)).await.supervisor;
+    let by = Uuid::now_v7();
     kairo.order(&supervisor, action, by, order).await;
     let ProcessReply { outcome, reason, .. } = in_time(kairo.reply(by)).await;
     (outcome, reason)
@@ -66,7 +67,8 @@ async fn a_text_is_written_once_for_each_call_that_orders_it() {
     let arguments = json!({"program": "sh", "args": ["-c", script], "stdin": true}).to_string();
     let action = kairo.spawn(&arguments).await;
     let supervisor = in_time(kairo.spawned(action)).await.supervisor;
-    let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
+    let first = Uuid::now_v7();
+    let second = Uuid::now_v7();
     for _ in 0..2 {
         kairo.order(&supervisor, action, first, write("one\n", false)).await;
     }

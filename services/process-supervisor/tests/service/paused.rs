@@ -36,7 +36,8 @@ async fn what_was_written_off_while_all_stood_still_is_dead_and_did_nothing_more
     let first = kairo.replica().await;
     let mut witness = Witness::new(kairo.dir.path());
     let lines = kairo.dir.path().join("lines");
-    let (pipe, file) = (witness.path().display(), lines.display());
+    let pipe = witness.path().display();
+    let file = lines.display();
     // With a child that lets nothing but SIGKILL end it, and a daemon, which is in no group of the program's.
     let stubborn = "trap '' HUP TERM CONT; tail -f /dev/null";
     let script = format!(

@@ -79,7 +79,8 @@ fn project_ask(fact: &ProjectedRecord, event: &DecidedEvent, ask: &Ask, changes:
     match ask.kind_word() {
         words::RequestKind::Work | words::RequestKind::Call | words::RequestKind::Think => {
             changes.actions.entry(action_id).or_insert_with(|| new_action(fact, event, &ask.tool, &ask.arguments));
-            let (runner, executor) = (fact.owner.clone(), ask.agent.as_str().into());
+            let runner = fact.owner.clone();
+            let executor = ask.agent.as_str().into();
             let begun = || ActionStart { invoked_at: fact.at, runner, executor };
             changes.begun.entry(action_id).or_insert_with(begun);
         }
@@ -262,7 +263,8 @@ mod tests {
 
     #[test]
     fn an_action_is_asked_to_end_by_a_tool_call_or_by_whoever_stops_its_process() {
-        let (tool, process) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let tool = Uuid::from_u128(1);
+        let process = Uuid::from_u128(2);
         let mut call = sample_event("t", "call");
         if let Some(Event::Action(action)) = &mut call.event {
             let target_action_id = tool.to_string();

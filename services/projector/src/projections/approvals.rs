@@ -103,7 +103,8 @@ mod tests {
         let requested = sample_event_with("t", "asked", Event::ApprovalRequested(requested));
         let action_id = requested.event_id.clone();
         let verdict = |sequence, verdict: &str| {
-            let (action_id, verdict) = (action_id.clone(), verdict.to_owned());
+            let action_id = action_id.clone();
+            let verdict = verdict.to_owned();
             let body = AgentApproval { action_id, verdict, user: "ann".into(), ..Default::default() };
             let mut record = record(sequence, "kairo.agent.bob.approval", body);
             record.envelope.entered_by = Some(Principal::api_key("k7"));

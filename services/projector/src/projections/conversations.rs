@@ -163,7 +163,8 @@ mod tests {
     fn images_and_audio_of_a_message_are_named_with_it() {
         let mut record = message(1, "ann", "bob");
         if let Body::UserMessage(message) = &mut record.body {
-            let (media_type, digest) = ("image/png".to_owned(), "0f".repeat(32));
+            let media_type = "image/png".to_owned();
+            let digest = "0f".repeat(32);
             message.parts = vec![Part { media_type, digest, size: 7, name: "a\0.png".to_owned() }];
         }
         let changes = project_all([record]);

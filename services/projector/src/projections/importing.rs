@@ -30,7 +30,8 @@ pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
     for (message, position) in imported.messages.iter().zip(0..) {
         let Ok(id) = Uuid::parse_str(&message.message_id) else { continue };
         let Some(said) = imported_message(fact, imported, message, position) else { continue };
-        let (agent, thread_id) = (fact.owner.clone(), said.thread_id.clone());
+        let agent = fact.owner.clone();
+        let thread_id = said.thread_id.clone();
         changes.messages.entry(id).or_insert(said);
         // It is in its thread from here on.
         changes.deliveries.entry(id).or_insert(MessageDelivery { sequence: fact.sequence, agent, thread_id });
@@ -97,7 +98,8 @@ mod tests {
         let mut said: Vec<_> = changes.messages.values().collect();
         said.sort_by_key(|message| message.position);
         let told: Vec<_> = said.iter().map(|it| (it.sequence, it.position, it.role, it.ts.0.to_string())).collect();
-        let (then, now) = ("2020-01-01T10:00:00Z".to_owned(), "2026-11-21T10:00:00Z".to_owned());
+        let then = "2020-01-01T10:00:00Z".to_owned();
+        let now = "2026-11-21T10:00:00Z".to_owned();
         assert_eq!(told, [(5, 0, SpeakerRole::User, then), (5, 1, SpeakerRole::Agent, now)]);
         assert!(said.iter().all(|it| it.user == Some("ann".into()) && it.thread_id == Some("t".into())));
         assert_eq!(changes.deliveries.len(), 2);
@@ -106,7 +108,8 @@ mod tests {
 
     #[test]
     fn the_same_again_changes_nothing() {
-        let (once, twice) = (project_all([dinner(5)]), project_all([dinner(5), dinner(9)]));
+        let once = project_all([dinner(5)]);
+        let twice = project_all([dinner(5), dinner(9)]);
         assert_eq!((once.messages, once.threads, once.deliveries), (twice.messages, twice.threads, twice.deliveries));
     }
 }

@@ -132,7 +132,8 @@ fn project_start(fact: &ProjectedRecord, started: &TaskStarted, changes: &mut Ta
 
 fn project_end(fact: &ProjectedRecord, ended: &TaskEnded, changes: &mut TableChanges) {
     let Ok(task_id) = Uuid::parse_str(&ended.task_id) else { return };
-    let (status, reason) = (SqlKey::non_empty(&ended.status), non_empty_text(&ended.reason));
+    let status = SqlKey::non_empty(&ended.status);
+    let reason = non_empty_text(&ended.reason);
     let result = non_empty_text(&ended.result);
     set_state(task_id, TaskState { status, reason, result, ..unchanged_state(fact) }, changes);
 }
@@ -211,7 +212,8 @@ mod tests {
     }
 
     fn changed(status: &str, next_at: &str) -> DecidedEvent {
-        let (status, next_at) = (status.to_owned(), next_at.to_owned());
+        let status = status.to_owned();
+        let next_at = next_at.to_owned();
         let body = TaskChanged { task_id: ID.into(), status, next_at, occurrence: 4, ..Default::default() };
         sample_event_with("t", "changed", Event::TaskChanged(body))
     }

@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn every_briefing_is_kept_once_told_or_not() {
         let briefed = |thread: &str, told| {
-            let (reason, summary) = ("because".to_owned(), if told { "a lot" } else { "" }.to_owned());
+            let reason = "because".to_owned();
+            let summary = if told { "a lot" } else { "" }.to_owned();
             let body = AgentBriefed { thread_id: "w".into(), user: "ann".into(), told, reason, summary };
             sample_event_with(thread, "briefed", Event::Briefed(body))
         };

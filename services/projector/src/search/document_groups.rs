@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn the_refused_one_is_found_by_halving() {
         let mut waiting = vec![(0..9).map(|id| document(id, 0)).collect::<Vec<_>>()];
-        let (mut refused, mut tries) = (Vec::new(), 0);
+        let mut refused = Vec::new();
+        let mut tries = 0;
         while let Some(group) = waiting.pop() {
             tries += 1;
             if group.iter().any(|one| one.id == "6") {

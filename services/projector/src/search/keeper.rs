@@ -187,7 +187,9 @@ impl IndexKeeper {
                 Ok([one, other]) => waiting.extend([other, one]),
                 Err(refused) => {
                     for alone in refused {
-                        let (kind, agent, id) = (alone.kind.name(), &alone.agent, &alone.id);
+                        let kind = alone.kind.name();
+                        let agent = &alone.agent;
+                        let id = &alone.id;
                         tracing::warn!(
                             kind,
                             agent,

@@ -33,7 +33,8 @@ fn start_event_id(sequence: u64) -> Uuid {
 }
 
 fn user_message(sequence: u64, user: &str, agent: &str, thread: &str) -> Record {
-    let (agent, thread_id) = (agent.to_owned(), thread.to_owned());
+    let agent = agent.to_owned();
+    let thread_id = thread.to_owned();
     let text = format!("words {sequence}");
     let body = UserMessage { message_id: format!("m-{sequence}"), agent, thread_id, text, ..Default::default() };
     let mut record = record(sequence, &format!("kairo.user.{user}.message"), body);
@@ -63,7 +64,8 @@ fn tool_result(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
 /// Builds the result of a call by agent `eve`: in doubt, or the late result.
 fn tool_result_of_eve(sequence: u64, action: &str, late: bool) -> Record {
     let error = (!late).then(|| ToolError { kind: "in_doubt".into(), message: "who knows".into() });
-    let (action_id, result) = (action.to_owned(), "{\"paid\":7}".to_owned());
+    let action_id = action.to_owned();
+    let result = "{\"paid\":7}".to_owned();
     record(
         sequence,
         "kairo.tool.eve.result",
@@ -74,7 +76,8 @@ fn tool_result_of_eve(sequence: u64, action: &str, late: bool) -> Record {
 /// Builds a history of two users and two agents; events that may be delivered twice are.
 fn history() -> Vec<Record> {
     let call = of_turn(1, sample_event("t", "call"));
-    let (id, process_id) = (call.event_id.clone(), Uuid::from_u128(7).to_string());
+    let id = call.event_id.clone();
+    let process_id = Uuid::from_u128(7).to_string();
     let chain_id = Uuid::from_u128(9).to_string();
     let step = ToolCall {
         tool: "email.send".into(),

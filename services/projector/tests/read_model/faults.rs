@@ -25,7 +25,8 @@ async fn telling_everything_twice_changes_nothing_but_the_log_itself() {
     }
     once.caught_up().await;
     twice.caught_up().await;
-    let (mut rows, mut again) = (once.rows().await, twice.rows().await);
+    let mut rows = once.rows().await;
+    let mut again = twice.rows().await;
     // Both tellings are in the log, and the second made the threads younger and changed the tasks again.
     for changed in ["events", "tasks", "threads"] {
         assert_ne!(rows.remove(changed), again.remove(changed));

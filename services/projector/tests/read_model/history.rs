@@ -154,7 +154,8 @@ impl Turn {
 
     /// Returns the events of the process while it runs, until it is asked to end.
     pub fn until_canceled(&self) -> Vec<OutgoingEvent> {
-        let (process_id, action_id) = (self.process().to_string(), self.call.to_string());
+        let process_id = self.process().to_string();
+        let action_id = self.call.to_string();
         let progress = |what: &str, fraction, after: i64| {
             let body = ProcessProgress {
                 process_id: process_id.clone(),
@@ -205,7 +206,8 @@ impl Turn {
 
     /// Returns the late result of the call.
     pub fn late_answer(&self) -> OutgoingEvent {
-        let (action_id, result) = (self.call.to_string(), "{\"paid\":7}".to_owned());
+        let action_id = self.call.to_string();
+        let result = "{\"paid\":7}".to_owned();
         let body = ToolResult { action_id, ok: true, result, late: true, ..Default::default() };
         self.event(&subjects::TOOL_RESULT, "late", body)
     }

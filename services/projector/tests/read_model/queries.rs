@@ -89,7 +89,8 @@ async fn a_conversation_holds_what_was_sent_said_and_refused() {
 #[tokio::test]
 async fn events_are_found_by_agent_thread_chain_place_and_time() {
     let world = World::start(&[]).await;
-    let (one, other) = (Turn::new("ann", "bob", 1), Turn::new("ann", "eve", 2));
+    let one = Turn::new("ann", "bob", 1);
+    let other = Turn::new("ann", "eve", 2);
     for event in one.events().iter().chain(&other.events()) {
         world.publish(event).await;
     }

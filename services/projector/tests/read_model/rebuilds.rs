@@ -32,7 +32,8 @@ async fn queries_are_answered_all_the_time_and_the_position_never_goes_back() {
     world.caught_up().await;
     let model = world.model.clone();
     let asking = tokio::spawn(async move {
-        let (mut position, mut answers) = (0, 0_u64);
+        let mut position = 0;
+        let mut answers = 0_u64;
         loop {
             let snapshot = model.snapshot().await.unwrap();
             assert!(snapshot.position() >= position, "{} after {position}", snapshot.position());

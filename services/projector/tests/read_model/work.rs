@@ -95,7 +95,8 @@ async fn a_chain_says_how_far_each_step_is() {
 #[tokio::test]
 async fn a_thread_is_shown_with_its_events_and_chains() {
     let world = World::start(&[]).await;
-    let (one, other) = (Planned::new(1), Planned::new(2));
+    let one = Planned::new(1);
+    let other = Planned::new(2);
     tell(&world, &one, Part::Offered).await;
     tell(&world, &one, Part::Asked).await;
     tell(&world, &one, Part::Ended).await;
@@ -152,7 +153,8 @@ async fn what_was_said_in_a_thread_has_numbers_that_stay() {
     let world = World::start(&[]).await;
     let planned = Planned::new(1);
     let messages = async |after, latest, limit| {
-        let (agent, thread) = ("bob".into(), "plan-1".into());
+        let agent = "bob".into();
+        let thread = "plan-1".into();
         let query = ThreadMessagesQuery { agent, thread, after, latest, limit };
         world.now().await.thread_messages(&query).await.unwrap()
     };

@@ -101,7 +101,8 @@ async fn finds_what_there_is(search: &SearchService, backend: &str) {
         let wireless = SearchQuery { kinds: DocumentKind::parse(kind).into_iter().collect(), ..words("wireless") };
         async move { ask(search, wireless).await.hits.remove(0) }
     });
-    let (thread, said) = (thread.await, said.await);
+    let thread = thread.await;
+    let said = said.await;
     assert_eq!((thread.title.as_str(), thread.snippet.as_str()), ("Is the wireless printer broken?", ""));
     assert_eq!(
         (said.snippet.as_str(), said.thread_id.as_deref()),

@@ -31,7 +31,8 @@ pub fn decision(agent: &str, unique: &str, events: Vec<(&str, Event)>) -> Outgoi
 }
 
 pub fn thread(id: &str, user: &str, title: &str) -> Event {
-    let (thread_id, kind) = (id.into(), "topic".into());
+    let thread_id = id.into();
+    let kind = "topic".into();
     Event::ThreadCreated(ThreadCreated { thread_id, kind, user: user.into(), title: title.into() })
 }
 
@@ -46,7 +47,8 @@ pub fn archived(id: &str) -> Event {
 pub fn task(id: &str, user: &str, title: &str, says: &str) -> Event {
     let action = serde_json::json!([{ "event": "email.send", "params": { "body": says } }]).to_string();
     let task_id = ids::from_parts("task", &[id]).to_string();
-    let (kind, trigger) = ("hook".into(), "post:calendar.update".into());
+    let kind = "hook".into();
+    let trigger = "post:calendar.update".into();
     let task = Task { task_id, kind, title: title.into(), action, trigger, user: user.into(), ..Default::default() };
     Event::TaskScheduled(TaskScheduled { task: Some(task) })
 }
@@ -76,9 +78,11 @@ pub fn state(key: &str, user: &str, content: &str) -> Event {
 
 /// A message of a user in a thread, and its delivery.
 pub fn sent(user: &str, agent: &str, thread: &str, text: &str) -> [OutgoingEvent; 2] {
-    let (from, to) = (Name::parse(user).unwrap(), Name::parse(agent).unwrap());
-    let (message_id, user, thread_id) =
-        (ids::from_parts("message", &[user, text]).to_string(), user.into(), thread.into());
+    let from = Name::parse(user).unwrap();
+    let to = Name::parse(agent).unwrap();
+    let message_id = ids::from_parts("message", &[user, text]).to_string();
+    let user = user.into();
+    let thread_id = thread.into();
     let sent =
         UserMessage { message_id, user, agent: agent.into(), text: text.into(), thread_id, ..Default::default() };
     let delivered = AgentMessage {

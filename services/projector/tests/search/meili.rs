@@ -135,7 +135,8 @@ impl SlowWay {
         let way = Self { url, delay: delay.clone() };
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (delay, target) = (delay.clone(), target.clone());
+                let delay = delay.clone();
+                let target = target.clone();
                 tokio::spawn(async move {
                     let Ok(server) = TcpStream::connect(target).await else { return };
                     let ((from_client, to_client), (from_server, to_server)) =

@@ -151,7 +151,8 @@ impl Draw {
             let texts = [&near, &other].map(|word| self.text(std::slice::from_ref(word), script));
             for (asked, first) in [&near, &other].into_iter().zip(&texts) {
                 let words = self.written(asked, script);
-                let (expected, first) = (texts.to_vec(), Some(first.clone()));
+                let expected = texts.to_vec();
+                let first = Some(first.clone());
                 self.questions.push(Question { words, script, expected, first });
             }
         }
@@ -200,7 +201,8 @@ impl Draw {
             self.texts.extend(texts.clone());
             let words = Writing::Wide.of(&number.to_string());
             let expected = texts.iter().take(if least > 10_000 { 2 } else { 1 }).cloned().collect();
-            let (script, first) = (Script::English, Some(texts[0].clone()));
+            let script = Script::English;
+            let first = Some(texts[0].clone());
             self.questions.push(Question { words, script, expected, first });
         }
     }

@@ -53,7 +53,9 @@ impl Mailboxes {
 
     /// Lists the entries of an agent's `mail/new`.
     pub async fn list_new_mail(&self, agent: &Name) -> Result<Vec<MaildirEntry>, FolderError> {
-        let (root, name, max) = (self.root.clone(), agent.clone(), self.max_files);
+        let root = self.root.clone();
+        let name = agent.clone();
+        let max = self.max_files;
         let (entries, more) = run_blocking(move || match mailbox(&root, &name)? {
             Some(mailbox) => mail::list_unseen(&mailbox, max),
             None => Ok((Vec::new(), false)),
@@ -72,8 +74,11 @@ impl Mailboxes {
         entry: MaildirEntry,
         whole: bool,
     ) -> Result<MailReadOutcome, FolderError> {
-        let (root, agent) = (self.root.clone(), agent.clone());
-        let (max, max_text, max_files) = (self.max_file_bytes, self.max_text_bytes, self.max_files);
+        let root = self.root.clone();
+        let agent = agent.clone();
+        let max = self.max_file_bytes;
+        let max_text = self.max_text_bytes;
+        let max_files = self.max_files;
         run_blocking(move || {
             let Some(mailbox) = mailbox(&root, &agent)? else { return Ok(MailReadOutcome::Nothing) };
             let read = |folder: &str, name: &str| {

@@ -49,7 +49,8 @@ impl MailAnnouncer {
     /// Reads what others have written.
     pub async fn catch_up(&mut self, agent: &Name) -> Result<(), BusError> {
         let known = self.agents.entry(agent.clone()).or_default();
-        let (subject, after) = (EMAIL_RECEIVED.of_owner(agent), known.last);
+        let subject = EMAIL_RECEIVED.of_owner(agent);
+        let after = known.last;
         let take = |raw: RawMessage| {
             known.last = known.last.max(raw.sequence);
             known.ids.extend(raw.header(ID).and_then(|id| Uuid::parse_str(id).ok()));

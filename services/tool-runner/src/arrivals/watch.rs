@@ -110,7 +110,8 @@ fn open_inotify() -> std::io::Result<AsyncFd<OwnedFd>> {
 fn read_changes(queue: &OwnedFd, folders: &HashMap<i32, FolderKind>) -> (Vec<MailboxChange>, Vec<i32>) {
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = Reader::new(queue, &mut buffer);
-    let (mut changes, mut gone) = (Vec::new(), Vec::new());
+    let mut changes = Vec::new();
+    let mut gone = Vec::new();
     loop {
         let event = match reader.next() {
             Ok(event) => event,

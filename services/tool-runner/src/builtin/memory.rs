@@ -126,7 +126,8 @@ impl MemorySearch {
         let snapshot = snapshot.map_err(|error| not_fresh_error(error, &role))?;
         let found = snapshot.search_memories(&query).await.map_err(|error| read_model_error(&error, &role))?;
         drop(snapshot);
-        let (mut matches, mut bytes) = (Vec::new(), 0);
+        let mut matches = Vec::new();
+        let mut bytes = 0;
         for memory in &found {
             let shown = render_memory(memory);
             bytes += shown.to_string().len() + 1;

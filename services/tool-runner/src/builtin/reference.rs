@@ -41,7 +41,8 @@ impl Cases {
     /// # Panics
     /// When they do not agree in all, with the first few of the others.
     pub fn compare(mut self, judge: impl Fn(&Value) -> Option<String>) {
-        let (mut compared, mut differences) = (0, Vec::new());
+        let mut compared = 0;
+        let mut differences = Vec::new();
         while compared < self.left {
             let mut line = String::new();
             self.lines.read_line(&mut line).expect("its output is text");

@@ -66,7 +66,8 @@ fn work(desk: &Desk<'_>, args: Value) -> CallResult {
 
 /// All contacts of the agent, by name.
 pub fn load_contacts(desk: &Desk<'_>) -> Result<(Vec<ContactCard>, FolderScan), ToolError> {
-    let (mut cards, mut cut) = (Vec::new(), false);
+    let mut cards = Vec::new();
+    let mut cut = false;
     let mut read = desk.each_file("contacts", ".vcf", |_, file| {
         let (more, whole) = card::read(&file.text());
         let room = MAX_HELD.saturating_sub(cards.len());

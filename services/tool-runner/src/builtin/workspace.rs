@@ -116,7 +116,8 @@ impl Tool for FileTool {
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
-        let (workspace, work) = (Arc::clone(&self.workspace), self.work);
+        let workspace = Arc::clone(&self.workspace);
+        let work = self.work;
         Box::pin(async move {
             // Files are read by blocking calls, and parsing a large one takes a while.
             let done = tokio::task::spawn_blocking(move || work(&Desk::open(&workspace, &ctx)?, args));

@@ -34,7 +34,8 @@ impl ProcessList {
 
     async fn run(&self, _args: Value, ctx: CallContext) -> CallResult {
         let agent = parse_agent(&ctx)?;
-        let (spawned, exited) = (&self.control.spawned, &self.control.exited);
+        let spawned = &self.control.spawned;
+        let exited = &self.control.exited;
         let entries =
             try_join!(spawned.all_entries(&agent, ctx.target_after), exited.all_entries(&agent, ctx.target_after));
         let (spawned, exited) = entries.map_err(unavailable_error)?;

@@ -79,7 +79,8 @@ impl ProcessWrite {
 
     async fn run(&self, args: Value, ctx: CallContext) -> CallResult {
         let args: WriteArgs = parse_args(args)?;
-        let (bytes, closed) = (args.text.len(), args.close);
+        let bytes = args.text.len();
+        let closed = args.close;
         let order = Order::Write(v1::ProcessWrite { text: args.text, close: args.close });
         let process_id = self.control.send_to_process(&ctx, order).await?;
         Ok(json!({ "process_id": process_id, "status": "written", "bytes": bytes, "closed": closed }))

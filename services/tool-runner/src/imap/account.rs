@@ -115,7 +115,8 @@ impl ImapAccount {
                 false => Ok(text.into_owned()),
             }
         };
-        let (user, password) = (plain(url.username())?, plain(url.password().unwrap_or_default())?);
+        let user = plain(url.username())?;
+        let password = plain(url.password().unwrap_or_default())?;
         if user.is_empty() || password.is_empty() {
             return Err(FORM);
         }

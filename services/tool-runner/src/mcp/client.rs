@@ -120,7 +120,8 @@ impl ClientHandler for McpClient {
     ) {
         use rmcp::model::LoggingLevel;
         let text: String = params.data.to_string().chars().take(MAX_LOG_CHARS).collect();
-        let (server, logger) = (&*self.server, params.logger.as_deref().unwrap_or_default());
+        let server = &*self.server;
+        let logger = params.logger.as_deref().unwrap_or_default();
         match params.level {
             LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => {
                 tracing::debug!(server, logger, text, "an MCP server says");

@@ -69,7 +69,8 @@ impl ResourceRead {
         let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
         let route = self.reach.find_route(ctx).await?;
         let server = &route.handle;
-        let (mut generation, mut tries) = (0, 0);
+        let mut generation = 0;
+        let mut tries = 0;
         loop {
             tries += 1;
             let connection = ctx

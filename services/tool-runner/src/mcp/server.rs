@@ -47,8 +47,9 @@ pub fn start(
     stop: CancellationToken,
     on_tools: OnTools,
 ) -> McpServer {
-    let (name, limits, notes) =
-        (Arc::<str>::from(server.name.as_str()), ServerLimits::from_config(config), HealthNotes::default());
+    let name = Arc::<str>::from(server.name.as_str());
+    let limits = ServerLimits::from_config(config);
+    let notes = HealthNotes::default();
     let oauth = server.oauth.as_ref().zip(server.url.as_deref());
     let sign_in =
         oauth.and_then(|(oauth, url)| SignIn::new(&server.name, url, oauth, people.vault.clone())).map(Arc::new);

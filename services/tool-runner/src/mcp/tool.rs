@@ -30,7 +30,8 @@ pub struct McpTool {
 
 impl McpTool {
     pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, reach: ConnectionSource) -> Self {
-        let (over_stdio, trusts_content) = (config.command.is_some(), config.trust_content);
+        let over_stdio = config.command.is_some();
+        let trusts_content = config.trust_content;
         Self { spec, remote_name, over_stdio, trusts_content, reach, attachments: AttachmentStore::default() }
     }
 

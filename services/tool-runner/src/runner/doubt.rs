@@ -46,7 +46,8 @@ impl Runner {
         if !is_in_doubt(error.map(|error| error.kind.as_str())) {
             return Ok(());
         }
-        let (tool, user) = (call.request.tool.as_str(), call.request.user.as_deref().unwrap_or_default());
+        let tool = call.request.tool.as_str();
+        let user = call.request.user.as_deref().unwrap_or_default();
         let ended = ActionEnd { action, tool, user, outcome: result.into(), is_repeatable: false, took };
         self.results.settle_doubt(&job.agent, job.since, &job.decision.envelope, ended).await
     }
@@ -59,13 +60,18 @@ impl Runner {
         late: LateAnswer,
         started: Instant,
     ) {
-        let (results, agent, since) = (self.results.clone(), job.agent.clone(), job.since);
-        let (cause, asked) = (job.decision.envelope.clone(), asked.clone());
+        let results = self.results.clone();
+        let agent = job.agent.clone();
+        let since = job.since;
+        let cause = job.decision.envelope.clone();
+        let asked = asked.clone();
         self.bus.spawn(async move {
             let Some((result, outside)) = late.wait_for_answer().await else { return };
             let user = asked.user.as_deref().unwrap_or_default();
             let outcome = CallOutcome { outside, ..result.into() };
-            let (action, tool, took) = (asked.action, asked.tool.as_str(), started.elapsed());
+            let action = asked.action;
+            let tool = asked.tool.as_str();
+            let took = started.elapsed();
             let ended = ActionEnd { action, tool, user, outcome, is_repeatable: false, took };
             if let Err(error) = results.settle_doubt(&agent, since, &cause, ended).await {
                 tracing::error!(%agent, %action, %error, "a late answer could not be written, its call stays in doubt");

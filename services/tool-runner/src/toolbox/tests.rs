@@ -174,7 +174,8 @@ async fn what_a_stopped_tool_still_says_is_its_result_where_its_peer_says_it() {
 #[tokio::test(start_paused = true)]
 async fn a_canceled_call_is_canceled_where_nothing_has_left_and_else_in_doubt() {
     let toolbox = toolbox(1, |_| Box::pin(std::future::pending())).await;
-    let (running, waiting) = (context(), context());
+    let running = context();
+    let waiting = context();
     let tokens = [running.cancel.clone(), waiting.cancel.clone()];
     let calls = join_all([toolbox.call("s.tool", json!({}), running), toolbox.call("s.tool", json!({}), waiting)]);
     let cancel = async { tokens.iter().for_each(CancellationToken::cancel) };
@@ -228,7 +229,8 @@ async fn calls_of_one_user_leave_places_to_the_others() {
     );
     let flood: Vec<_> = (0..20)
         .map(|_| {
-            let (toolbox, context) = (toolbox.clone(), CallContext { user: Some("flood".to_owned()), ..context() });
+            let toolbox = toolbox.clone();
+            let context = CallContext { user: Some("flood".to_owned()), ..context() };
             tokio::spawn(async move { toolbox.call("s.tool", json!({}), context).await })
         })
         .collect();

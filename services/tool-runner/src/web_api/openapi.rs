@@ -25,7 +25,8 @@ use crate::tool_name;
 /// # Errors
 /// Each document that cannot be read, after its key.
 pub fn read_documents(config: &ToolsConfig) -> Result<Vec<ApiToolDefinition>, Vec<String>> {
-    let (mut tools, mut mistakes) = (Vec::new(), Vec::new());
+    let mut tools = Vec::new();
+    let mut mistakes = Vec::new();
     for (index, source) in config.tools.openapi.iter().enumerate() {
         match tools_of(source, config.call_timeout()) {
             Ok(found) => tools.extend(found),

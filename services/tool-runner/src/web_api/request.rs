@@ -62,8 +62,10 @@ impl Operation {
     /// Names the invalid argument, followed by the reason.
     pub fn prepare(&self, arguments: Map<String, Value>) -> Result<PreparedRequest, String> {
         let mut texts = BTreeMap::new();
-        let (mut query, mut headers) = (Vec::new(), Vec::new());
-        let (mut fields, mut body) = (Map::new(), None);
+        let mut query = Vec::new();
+        let mut headers = Vec::new();
+        let mut fields = Map::new();
+        let mut body = None;
         for (argument, value) in arguments {
             let (place, name) = self.destination(&argument);
             match place {

@@ -30,7 +30,8 @@ impl Headers {
     /// # Errors
     /// Names the header that cannot be sent, without its value.
     pub fn new(configured: &BTreeMap<String, Secret>) -> Result<Self, String> {
-        let (mut map, mut secrets) = (HeaderMap::new(), Vec::new());
+        let mut map = HeaderMap::new();
+        let mut secrets = Vec::new();
         for (name, value) in configured {
             let parsed = name.parse::<HeaderName>().map_err(|_| format!("headers: {name:?} is no name of a header"))?;
             let unfit = |_| format!("headers.{name}: expected characters that HTTP allows in a header");

@@ -80,7 +80,8 @@ impl Attendance {
             true => None,
             false => Some(bus.subscribe(workers::ANNOUNCEMENTS).await?),
         };
-        let (bus, call_timeout) = (bus.clone(), config.call_timeout());
+        let bus = bus.clone();
+        let call_timeout = config.call_timeout();
         let began = Instant::now();
         let mut attendance =
             Self { bus, toolbox, catalogue, lifecycle, call_timeout, workers, announcements, began, presence };
@@ -148,7 +149,8 @@ impl Attendance {
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
         self.note_presence();
-        let (runner, announce_ms) = (self.bus.instance.to_string(), self.lifecycle.announce_ms);
+        let runner = self.bus.instance.to_string();
+        let announce_ms = self.lifecycle.announce_ms;
         let verdict = AnnouncementVerdict { runner, accepted, refused, error, announce_ms };
         let subject = workers::verdict_subject(&name, &announcement.instance);
         if let Err(error) = self.bus.send_live(&subject, json!(verdict).to_string()).await {
@@ -169,7 +171,8 @@ impl Attendance {
         }
         worker.roster.apply_announcement(said, self.began.elapsed(), self.lifecycle.max_replicas)?;
         worker.offer(&self.toolbox, self.call_timeout);
-        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+        let mut accepted = Vec::new();
+        let mut refused = Vec::new();
         for tool in &said.tools {
             let full = format!("{}.{}", worker.config.prefix(), tool.name);
             let elsewise = || worker.offered.iter().any(|offered| offered.name == tool.name && offered != tool);
@@ -196,7 +199,8 @@ impl Attendance {
 
     fn note_presence(&self) {
         for (name, worker) in &self.workers {
-            let (prefix, replicas) = (worker.config.prefix(), worker.roster.len());
+            let prefix = worker.config.prefix();
+            let replicas = worker.roster.len();
             self.presence.note(name.as_str(), prefix, replicas, &worker.rejected, self.bus.now());
         }
     }
@@ -204,7 +208,8 @@ impl Attendance {
 
 impl AttendedWorker {
     fn new(config: WorkerConfig, caller: Caller) -> Self {
-        let (caller, present) = (Arc::new(caller), watch::Sender::new(BTreeSet::new()));
+        let caller = Arc::new(caller);
+        let present = watch::Sender::new(BTreeSet::new());
         Self { config, caller, roster: Roster::default(), present, offered: Vec::new(), rejected: BTreeMap::new() }
     }
 

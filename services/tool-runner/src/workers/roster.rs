@@ -41,7 +41,8 @@ impl Roster {
         if self.present.len() >= most && !self.present.contains_key(&announcement.instance) {
             return Err(format!("there are {most} replicas of this worker already, which are max_replicas"));
         }
-        let (started_ms, tools) = (announcement.started_ms, announcement.tools.clone());
+        let started_ms = announcement.started_ms;
+        let tools = announcement.tools.clone();
         self.present.insert(announcement.instance.clone(), Present { started_ms, tools, heard: now });
         Ok(())
     }
@@ -94,7 +95,8 @@ mod tests {
 
     #[test]
     fn whoever_was_started_last_describes_a_tool() {
-        let (old, new) = (tool("a", "old"), tool("a", "new"));
+        let old = tool("a", "old");
+        let new = tool("a", "new");
         let announcements =
             [announcement("x", 1, &[old.clone(), tool("b", "")]), announcement("y", 2, &[new.clone(), tool("c", "")])];
         for order in [[0, 1], [1, 0]] {

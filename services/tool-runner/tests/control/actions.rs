@@ -17,7 +17,8 @@ async fn results(kairo: &Kairo, action: Uuid) -> usize {
 #[tokio::test]
 async fn a_call_in_flight_is_stopped_on_whichever_replica_carries_it_out() {
     let kairo = Kairo::start(2, &[]).await;
-    let (mut here, mut elsewhere) = (false, false);
+    let mut here = false;
+    let mut elsewhere = false;
     // Who is given what is up to the server.
     for _ in 0..64 {
         let (call, _asked) = kairo.lasting().await;

@@ -198,7 +198,8 @@ async fn a_server_that_comes_back_with_other_numbers_is_asked_for_what_came_sinc
     let server = Server::start(&[]).await;
     server.append(&["old", "older"], 10).await;
     server.append(&["newest"], 20).await;
-    let (office, front) = (Office::new(), Front::start(server.0.port, None).await);
+    let office = Office::new();
+    let front = Front::start(server.0.port, None).await;
     let kairo = office.open(1, &[account(front.port, json!({"interval_ms": 200}))], &[]).await;
     announced(&kairo, &["old", "older", "newest"]).await;
 
@@ -253,7 +254,8 @@ fn certificate(dir: &TempDir) -> [String; 2] {
 
 #[tokio::test]
 async fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
-    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
     let [trusted, key] = certificate(&dir);
     let good = Front::start(0, Some(acceptor(&trusted, &key))).await;
     let [untrusted, key] = certificate(&other);
@@ -345,7 +347,8 @@ impl Front {
         let to = server.clone();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let (tls, to) = (tls.clone(), to.load(Ordering::SeqCst));
+                let tls = tls.clone();
+                let to = to.load(Ordering::SeqCst);
                 tokio::spawn(async move {
                     let mut server = TcpStream::connect(("127.0.0.1", to)).await?;
                     match tls {

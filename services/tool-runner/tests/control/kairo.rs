@@ -162,7 +162,8 @@ impl Kairo {
         let event = Some(Event::ApprovalRequested(requested));
         let event = DecidedEvent { event_id: request.clone(), event, ..Default::default() };
         let asked_at = self.say(&AGENT_DECISION, AgentDecision { events: vec![event], ..Default::default() }).await;
-        let (user, verdict) = ("ann".to_owned(), "approved".to_owned());
+        let user = "ann".to_owned();
+        let verdict = "approved".to_owned();
         // As a gateway writes it, and as router hands it on.
         let entered = UserApproval {
             user: user.clone(),
@@ -250,7 +251,8 @@ impl Kairo {
 
     /// Writes a ledger entry that withdraws a call, which uses up the consent it names.
     pub async fn withdraw_on(&self, approval_id: &str) {
-        let (action_id, executor) = (ids::generate().to_string(), "nobody".to_owned());
+        let action_id = ids::generate().to_string();
+        let executor = "nobody".to_owned();
         let withdrawn =
             ToolInvocation { action_id, executor, approval_id: approval_id.to_owned(), ..Default::default() };
         let runner = "tool-runner-elsewhere".to_owned();

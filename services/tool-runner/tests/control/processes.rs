@@ -122,7 +122,8 @@ fn answer(outcome: &str, state: ProcessState) -> ProcessAnswer {
 #[tokio::test]
 async fn what_is_spawned_gives_a_result_at_once_under_the_name_of_its_tool() {
     let kairo = Kairo::start(1, &[]).await;
-    let (spawn, run) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let spawn = Uuid::from_u128(1);
+    let run = Uuid::from_u128(2);
     kairo.say(&PROCESS_SPAWNED, spawned(run, false)).await;
     kairo.say(&PROCESS_SPAWNED, spawned(spawn, true)).await;
     kairo.say(&PROCESS_EXITED, exited(spawn, "exited")).await;

@@ -31,7 +31,8 @@ async fn only_what_ran_is_lost_in_a_crash() {
         waiting.push(kairo.decide(once()).await.action);
     }
     // Together with one that needs no room: by its result, this decision was read, and all before it.
-    let (order, group) = (Uuid::now_v7(), Uuid::now_v7());
+    let order = Uuid::now_v7();
+    let group = Uuid::now_v7();
     let arguments = json!({ "action_id": Uuid::nil() });
     let call = Call { tool: "action.cancel", arguments, target: None };
     kairo.decide_together([(order, call), (group, once())]).await;
@@ -78,7 +79,8 @@ async fn a_call_beside_one_that_was_withdrawn_is_carried_out_by_a_runner_that_ha
     // As long as its connection is younger than this, it gives nobody up for lost.
     let young = ("KAIRO_BUS__ACK_WAIT_MS", "5000".to_owned());
     let mut kairo = Kairo::start(0, &[mcp, young]).await;
-    let (withdrawn, new) = (Uuid::now_v7(), Uuid::now_v7());
+    let withdrawn = Uuid::now_v7();
+    let new = Uuid::now_v7();
     let decision = kairo.decide_together([(withdrawn, once()), (new, once())]).await;
     kairo.withdraw(withdrawn, &decision).await;
     kairo.another().await;

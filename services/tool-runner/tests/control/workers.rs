@@ -171,7 +171,8 @@ async fn an_idempotent_call_whose_worker_is_killed_is_given_to_another_with_the_
 async fn a_call_whose_runner_is_killed_is_taken_up_where_it_is_worked_on_or_is_in_doubt() {
     let mut kairo = start(1, trusted()).await;
     let _workers = [worker(&kairo, "good").await, worker(&kairo, "good").await];
-    let (pay, refund) = (decide(&kairo, "billing.pay").await, decide(&kairo, "billing.refund").await);
+    let pay = decide(&kairo, "billing.pay").await;
+    let refund = decide(&kairo, "billing.refund").await;
     noted(&kairo, "pay", 1).await;
     noted(&kairo, "refund", 1).await;
     kairo.kill9(0).await;

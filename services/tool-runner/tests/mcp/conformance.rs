@@ -74,7 +74,8 @@ fn the_scenarios_of_each_revision_pass() {
             let lines = said.lines().filter_map(|line| line.strip_prefix(mark)?.split_once(": ")?.0.strip_prefix(' '));
             lines.collect()
         };
-        let (passed, failed) = (of("✓"), of("✗"));
+        let passed = of("✓");
+        let failed = of("✗");
         assert!(passed.len() >= 18, "{said}");
         let unexpected: Vec<_> = failed.iter().filter(|scenario| !UNMET.contains(scenario)).collect();
         assert!(unexpected.is_empty(), "{revision}: {unexpected:?}\n{said}");

@@ -98,7 +98,8 @@ async fn each_user_acts_with_their_own_sign_in_and_nobody_with_anothers() {
     log_in(&toolbox, "bob").await;
     let calls = (0..20).map(|number| {
         let user = if number % 2 == 0 { "ann" } else { "bob" };
-        let (toolbox, provider) = (&toolbox, &provider);
+        let toolbox = &toolbox;
+        let provider = &provider;
         async move {
             if number % 5 == 0 {
                 provider.expire_of(user);

@@ -135,7 +135,8 @@ impl Knobs {
 
     fn grant(&mut self, grant: &str, token: Token, with_refresh: bool) -> Response {
         *self.granted.entry(grant.to_owned()).or_default() += 1;
-        let (access, refresh) = (self.fresh("access"), self.fresh("refresh"));
+        let access = self.fresh("access");
+        let refresh = self.fresh("refresh");
         self.access.insert(access.clone(), token.clone());
         let mut answer = json!({ "access_token": access, "token_type": "Bearer", "scope": token.scope });
         answer["expires_in"] = json!(self.lifetime.unwrap_or(3_600));

@@ -152,7 +152,8 @@ async fn listed_by(odd: &Odd) -> (Vec<String>, ServerHealth) {
     });
     let server = mcp::start(odd.config(), &config(Vec::new()), &PeopleAccess::default(), stop.clone(), on_tools);
     within_deadline(server.wait_for_first_start()).await;
-    let (names, health) = (offers.borrow_and_update().clone(), server.health());
+    let names = offers.borrow_and_update().clone();
+    let health = server.health();
     stop.cancel();
     within_deadline(server.wait_until_stopped()).await;
     (names, health)

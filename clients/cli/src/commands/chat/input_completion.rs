@@ -29,7 +29,8 @@ fn suggest_commands(beginning: &str, ListCommandsResponse { commands }: ListComm
     let begun = commands.into_iter().filter(|command| command.command.starts_with(beginning));
     let rows: Vec<_> = begun
         .map(|command| {
-            let (label, help) = (printable(&command.label), printable(&command.help));
+            let label = printable(&command.label);
+            let help = printable(&command.help);
             [format!("/{}", command.command), label, command.agent, help]
         })
         .collect();

@@ -81,7 +81,8 @@ async fn write_document(
 ) -> Result<u64, Error> {
     let threads = fetch_threads(arguments, session).await?;
     let known: BTreeSet<&str> = threads.iter().map(|thread| thread.thread_id.as_str()).collect();
-    let (agent, user) = (arguments.agent.as_str(), arguments.user.as_str());
+    let agent = arguments.agent.as_str();
+    let user = arguments.user.as_str();
     let head = [("format", json!(FORMAT)), ("agent", json!(agent)), ("user", json!(user))];
     let head = head.into_iter().chain([("exported_at", json!(Timestamp::now())), ("threads", json!(threads))]);
     for (at, (field, value)) in head.enumerate() {
@@ -89,7 +90,9 @@ async fn write_document(
     }
     write!(out, ",\n  \"messages\": [")?;
     let path = format!("v1/conversations/{agent}");
-    let (mut after, mut left_out, mut is_first) = (None, 0, true);
+    let mut after = None;
+    let mut left_out = 0;
+    let mut is_first = true;
     loop {
         let mut query = vec![("user", user.to_owned())];
         query.extend(after.map(|after: u64| ("after", after.to_string())));
@@ -117,8 +120,10 @@ async fn fetch_threads(
     arguments: &ConversationExportArgs,
     session: &GatewaySession,
 ) -> Result<Vec<DocumentThread>, Error> {
-    let (agent, user) = (arguments.agent.to_string(), arguments.user.to_string());
-    let (mut threads, mut before) = (Vec::new(), None);
+    let agent = arguments.agent.to_string();
+    let user = arguments.user.to_string();
+    let mut threads = Vec::new();
+    let mut before = None;
     loop {
         let mut query = vec![("agent", agent.clone()), ("user", user.clone()), ("status", "all".to_owned())];
         query.extend(before.map(|before: u64| ("before", before.to_string())));

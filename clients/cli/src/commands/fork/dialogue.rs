@@ -229,7 +229,9 @@ impl ForkDialogue {
     }
 
     fn answer_question(&mut self, question: &AgentQuestion, yes: bool) {
-        let (user, agent, id) = (self.user.to_string(), question.agent.clone(), question.id.clone());
+        let user = self.user.to_string();
+        let agent = question.agent.clone();
+        let id = question.id.clone();
         match question.about {
             QuestionSubject::Thread { .. } => {
                 let option = if yes { OfferAnswer::Accept } else { OfferAnswer::Decline }.text();

@@ -45,7 +45,8 @@ impl ForkScreen {
             return Ok(());
         }
         let agents: Vec<&str> = parts.agents.iter().map(Name::as_str).collect();
-        let (lost, later) = (parts.pending.iter().filter(|it| !it.has_recorded_end()).count(), parts.pending.len());
+        let lost = parts.pending.iter().filter(|it| !it.has_recorded_end()).count();
+        let later = parts.pending.len();
         terminal::line(format!(
             "A fork of {} behind message {}, in memory. You speak as {user}.",
             agents.join(", "),

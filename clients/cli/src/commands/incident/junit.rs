@@ -24,7 +24,9 @@ fn render_suite((file, came): &JunitSuite<'_>) -> String {
         Err(why) => vec![render_case("not replayable", Some(why))],
     };
     let failures = cases.iter().filter(|case| case.contains("<failure")).count();
-    let (name, tests, cases) = (escape_attribute(file), cases.len(), cases.concat());
+    let name = escape_attribute(file);
+    let tests = cases.len();
+    let cases = cases.concat();
     format!("  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\">\n{cases}  </testsuite>\n")
 }
 

@@ -78,7 +78,8 @@ impl OauthCallback {
 /// The address that a request is for, if it is the one that is waited for.
 fn callback_address(uri: &Url, head: &str) -> Option<String> {
     let mut words = head.lines().next()?.split(' ');
-    let (method, target) = (words.next()?, words.next()?);
+    let method = words.next()?;
+    let target = words.next()?;
     let asked = uri.join(target).ok()?;
     let is_answer = asked.query_pairs().any(|(name, _)| name == "code" || name == "error");
     (method == "GET" && asked.origin() == uri.origin() && asked.path() == uri.path() && is_answer)

@@ -22,7 +22,8 @@ pub fn format_decision(decision: &DecisionReport) -> Vec<String> {
         LaneVerdict::Unclear | LaneVerdict::Differs => format!(" (by chance {:.0} %)", chance * 100.0),
         LaneVerdict::Same | LaneVerdict::Noise | LaneVerdict::NotAsked => String::new(),
     };
-    let (one, other) = (rate(candidate.rate), rate(control.rate));
+    let one = rate(candidate.rate);
+    let other = rate(control.rate);
     let compared = format!("  {verdict}: the candidate does the same in {one}, the control in {other}{by_chance}");
     [vec![first, compared], format_deviations("control", control), format_deviations("candidate", candidate)].concat()
 }
@@ -144,7 +145,8 @@ pub fn format_counts(counts: &OutcomeCounts) -> Vec<String> {
 
 /// Describes where the replay stopped, why, and what to do.
 pub fn describe_stop(ReplayStop { sequence, type_name, reader, reads, why }: &ReplayStop) -> String {
-    let (type_name, why) = (printable(type_name), printable(why));
+    let type_name = printable(type_name);
+    let why = printable(why);
     format!(
         "stopped at message {sequence} ({type_name}): {why}. It takes a reader of version {reader}, and this build is one of \
          version {reads}: replay it and what follows with a newer build"

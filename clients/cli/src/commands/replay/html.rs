@@ -106,7 +106,8 @@ fn report_decision(decision: &DecisionReport) -> ReportedDecision<'_> {
     let pretty = |value: &Option<serde_json::Value>| {
         value.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()
     };
-    let (recorded, made) = (pretty(&decision.recorded), pretty(&decision.made));
+    let recorded = pretty(&decision.recorded);
+    let made = pretty(&decision.made);
     ReportedDecision {
         decision,
         class: serialized_name(decision.outcome),

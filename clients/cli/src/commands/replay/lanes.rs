@@ -78,7 +78,8 @@ impl LaneOptions {
 impl LanePlan {
     /// The tiers for which another model is asked.
     pub fn replaced_tiers(&self) -> BTreeSet<String> {
-        let (control, candidate) = (self.settings.control.names(), self.settings.candidate.names());
+        let control = self.settings.control.names();
+        let candidate = self.settings.candidate.names();
         let tiers = self.replaced.iter().map(|replaced| replaced.tier.to_owned());
         tiers.filter(|tier| control.get(tier) != candidate.get(tier)).collect()
     }
@@ -111,7 +112,8 @@ impl LanePlan {
             (_, true) => AskingEnd::Budget,
             _ => AskingEnd::Complete,
         };
-        let (control, candidate) = (self.settings.control.names(), self.settings.candidate.names());
+        let control = self.settings.control.names();
+        let candidate = self.settings.candidate.names();
         let came_to = asker.summarize_costs(expected, ended);
         let asking = SamplingTotals { samples: self.samples, control, candidate, came_to };
         (lanes, asking)
@@ -177,7 +179,8 @@ impl LanePlan {
         let at_once = self.settings.control.max_in_flight().max(self.settings.candidate.max_in_flight());
         let each = wanted.iter().enumerate().map(|(number, (at, lane))| one(number, *at, *lane));
         let mut asked = stream::iter(each).buffer_unordered(at_once);
-        let (mut samples, bar) = (vec![None; wanted.len()], sample_progress_bar(wanted.len()));
+        let mut samples = vec![None; wanted.len()];
+        let bar = sample_progress_bar(wanted.len());
         let interrupt = tokio::signal::ctrl_c();
         tokio::pin!(interrupt);
         let is_interrupted = loop {

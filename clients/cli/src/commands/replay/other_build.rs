@@ -43,7 +43,8 @@ pub async fn run_replay(binary: &Path, log: &Path, agents: &[Name], options: Vec
             return Ok(report);
         }
     }
-    let (shown, status) = (binary.display(), output.status);
+    let shown = binary.display();
+    let status = output.status;
     let said = printable(&said.trim().chars().take(SHOWN).collect::<String>());
     Err(Error::Usage(format!(
         "--with: {shown} wrote no report ({status}): expected a build of kairo that knows `kairo replay --report` or, without \

@@ -67,7 +67,9 @@ impl ReplayPool {
 
     fn with_threads(threads: usize, dispatch: Dispatch, share: &Share) -> Self {
         let workers = (0..threads).map(|_| ReplayWorker::start(share.clone())).collect();
-        let (of, order, decisions) = (HashMap::new(), VecDeque::new(), Vec::new());
+        let of = HashMap::new();
+        let order = VecDeque::new();
+        let decisions = Vec::new();
         Self { dispatch, workers, worker_of_agent: of, order, bytes: 0, max_pending: AHEAD * threads, decisions }
     }
 
@@ -175,7 +177,9 @@ impl ReplayWorker {
             }
             share.states()
         };
-        let (batch, ready, held) = (Vec::with_capacity(BATCH), VecDeque::new(), 0);
+        let batch = Vec::with_capacity(BATCH);
+        let ready = VecDeque::new();
+        let held = 0;
         Self { batch, tasks, results: came, ready, unreported_messages: held, thread: thread::spawn(work) }
     }
 

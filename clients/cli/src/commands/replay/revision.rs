@@ -68,7 +68,8 @@ impl BuildCache {
 
     /// One checkout and one folder of build results serve all revisions, so that the next one builds little.
     async fn build_revision(&self, repository: &Path, commit: &str) -> Result<(), Error> {
-        let (source, program) = (self.0.join("source"), self.program_path(commit));
+        let source = self.0.join("source");
+        let program = self.program_path(commit);
         let folder = self.0.join(commit);
         for folder in [&source, &folder] {
             std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;

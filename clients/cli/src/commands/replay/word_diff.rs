@@ -35,7 +35,8 @@ pub fn mark_differences(before: &str, after: &str) -> [Vec<DiffPiece>; 2] {
         return [before, after].map(|text| vec![DiffPiece { text: text.to_owned(), differs: false }]);
     }
     let diff = TextDiff::from_words(before, after);
-    let (mut old, mut new) = (Vec::new(), Vec::new());
+    let mut old = Vec::new();
+    let mut new = Vec::new();
     for change in diff.iter_all_changes() {
         match change.tag() {
             ChangeTag::Equal => {

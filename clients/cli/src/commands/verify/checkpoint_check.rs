@@ -88,7 +88,8 @@ impl CheckpointCheck {
     pub async fn compare_log_id(&mut self, source: &LogSource<'_>, all: bool) -> Result<(), Error> {
         if let (true, Some(client)) = (all, source.client()) {
             let page = agent_log::fetch_log_page(client, u64::MAX).await.map_err(Error::into_unavailable)?;
-            let (expected, found) = (self.checkpoint.log.clone(), page.log);
+            let expected = self.checkpoint.log.clone();
+            let found = page.log;
             self.other = (expected != found).then_some(CheckpointDifference::Log { expected, found });
         }
         Ok(())
@@ -111,7 +112,8 @@ impl CheckpointCheck {
         ends_at: Option<u64>,
     ) -> CheckpointResult {
         let Self { checkpoint, signature, other } = self;
-        let (sequence, all) = (checkpoint.sequence, compared.is_some());
+        let sequence = checkpoint.sequence;
+        let all = compared.is_some();
         let ends = ends_at.filter(|end| *end < sequence);
         let ends =
             ends.map(|end| format!("the file was exported up to message {end}, and the checkpoint is at {sequence}"));
@@ -127,7 +129,8 @@ impl CheckpointCheck {
             (_, true) => other.or_else(|| compared.as_ref().and_then(|compared| compared.difference.clone())),
         };
         let lacking = if all { checkpoint::missing_agents(&checkpoint, &proof.heads) } else { Vec::new() };
-        let (agents, not_compared) = ((!all).then_some(proof.heads.len()), not_compared.filter(|_| !all));
+        let agents = (!all).then_some(proof.heads.len());
+        let not_compared = not_compared.filter(|_| !all);
         CheckpointResult { sequence, signature, difference, not_compared, agents, compared, lacking, is_short }
     }
 }

@@ -104,7 +104,9 @@ fn layout_nodes(reached: &[ReachedMessage]) -> Vec<ConeNode> {
 
 fn reached_row(reached: &ReachedMessage) -> ReachedRow<'_> {
     let places = reached.differences.iter().map(MarkedPlace::from).collect();
-    let (what, told, class) = (reached_kind(reached), describe_fate(reached.fate), serialized_name(reached.fate));
+    let what = reached_kind(reached);
+    let told = describe_fate(reached.fate);
+    let class = serialized_name(reached.fate);
     ReachedRow { reached, what, told, class, requests: format_requests(reached), places }
 }
 

@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn a_queue_is_announced_again_while_it_is_congested_and_withdrawn_at_half() {
         let queue = InputQueue::for_agent(&Name::parse("busy").unwrap());
-        let (mut pressure, now) = (BackpressureTracker::new(10), Instant::now());
+        let mut pressure = BackpressureTracker::new(10);
+        let now = Instant::now();
         let mut look = |waiting: usize, at: Duration| {
             let over = (waiting > 10).then(|| (queue.clone(), waiting, 10));
             let told = pressure.due_announcements(over, |_| waiting, now + at);

@@ -20,7 +20,8 @@ pub enum DataKeyEntry {
 pub fn parse_entry(subject: &str) -> Option<DataKeyEntry> {
     let key = subject.strip_prefix(&data_key_subject(""))?;
     let mut tokens = key.split('.');
-    let (whose, name) = (tokens.next()?, Name::parse(tokens.next()?).ok()?);
+    let whose = tokens.next()?;
+    let name = Name::parse(tokens.next()?).ok()?;
     match (whose, tokens.next(), tokens.next()) {
         (ORDER, None, _) => Some(DataKeyEntry::Order(name)),
         (USER, Some(generation), None) => Some(DataKeyEntry::User(name, generation.parse().ok()?)),

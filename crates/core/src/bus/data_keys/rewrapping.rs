@@ -23,7 +23,8 @@ impl Bus {
     /// are kept anew by then.
     pub async fn rewrap_data_keys(&self) -> Result<u64, BusError> {
         let Some(keys) = &self.data_keys else { return Ok(0) };
-        let (mut after, mut changed) = (0, 0);
+        let mut after = 0;
+        let mut changed = 0;
         loop {
             let page = self.read_page_in(&data_key_stream(), &data_key_subject(">"), after).await?;
             for raw in &page.messages {

@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn another_server_is_tried_when_nothing_was_done_for_a_while() {
-        let (isolation, start) = (IsolationDetector::new(Some(Duration::from_secs(5))), Instant::now());
+        let isolation = IsolationDetector::new(Some(Duration::from_secs(5)));
+        let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
         assert!(!isolation.note_outcome(false, start) && !isolation.note_outcome(false, later(4)));
         assert!(isolation.note_outcome(false, later(5)));

@@ -17,7 +17,8 @@ pub(super) fn connect_options(
     nats: &NatsConfig,
     violations: &ViolationCounter,
 ) -> Result<ConnectOptions, Cause> {
-    let (counted, shown) = (violations.clone(), describe_credential(identity, nats));
+    let counted = violations.clone();
+    let shown = describe_credential(identity, nats);
     let mut options = ConnectOptions::new()
         // Answers come to inboxes that nobody else may listen to.
         .custom_inbox_prefix(inbox_prefix(identity.name()))

@@ -268,7 +268,8 @@ impl StreamTail for ConsumerTail {
 impl Drop for ConsumerTail {
     fn drop(&mut self) {
         let Ok(runtime) = Handle::try_current() else { return };
-        let (jetstream, stream) = (self.jetstream.clone(), std::mem::take(&mut self.stream));
+        let jetstream = self.jetstream.clone();
+        let stream = std::mem::take(&mut self.stream);
         let consumer = std::mem::take(&mut self.consumer);
         runtime.spawn(async move {
             if let Err(error) = jetstream.delete_consumer_from_stream(&consumer, &stream).await {

@@ -167,7 +167,8 @@ impl MediaStore {
         let kept = messages.map(|message| {
             let message = message.map_err(|error| unavailable(FOLLOWING, error))?;
             let place = message.info().map_err(|source| BusError::Unavailable { doing: FOLLOWING, source })?;
-            let (sequence, at) = (place.stream_sequence, server_time(place.published.unix_timestamp_nanos()));
+            let sequence = place.stream_sequence;
+            let at = server_time(place.published.unix_timestamp_nanos());
             let info = parse_description(message.headers.as_ref(), &message.payload);
             Ok(info.map(|info| MediaObject::from_info(info, sequence, at)))
         });

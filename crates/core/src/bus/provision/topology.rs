@@ -262,7 +262,8 @@ pub fn stream_differences(wanted: &stream::Config, there: &stream::Config) -> Ve
         .collect();
     let (Ok(wanted), Ok(there)) = (serde_json::to_value(wanted), serde_json::to_value(there)) else { return found };
     let differing = COMPARED.into_iter().filter_map(|name| {
-        let (wanted, there) = (normalized_setting(&wanted, name), normalized_setting(&there, name));
+        let wanted = normalized_setting(&wanted, name);
+        let there = normalized_setting(&there, name);
         (wanted != there).then(|| format!("{name} is {there}, not {wanted}"))
     });
     found.extend(differing);
@@ -345,11 +346,13 @@ pub fn consumer_differences(wanted: &pull::Config, there: &consumer::Config) -> 
         .map(|subject| format!("it is not delivered {subject}"))
         .collect();
     if there.ack_wait != wanted.ack_wait {
-        let (there, wanted) = (there.ack_wait.as_millis(), wanted.ack_wait.as_millis());
+        let there = there.ack_wait.as_millis();
+        let wanted = wanted.ack_wait.as_millis();
         found.push(format!("its ack wait is {there} ms, not {wanted} ms (bus.ack_wait_ms)"));
     }
     if there.max_ack_pending != wanted.max_ack_pending {
-        let (there, wanted) = (there.max_ack_pending, wanted.max_ack_pending);
+        let there = there.max_ack_pending;
+        let wanted = wanted.max_ack_pending;
         found.push(format!("it may have {there} messages out, not {wanted} (bus.max_ack_pending)"));
     }
     if there.ack_policy != wanted.ack_policy || there.max_deliver != wanted.max_deliver {

@@ -19,7 +19,8 @@ struct Group {
 
 impl Group {
     fn of(partitions: u32) -> Self {
-        let (members, owners) = (BTreeMap::new(), BTreeMap::new());
+        let members = BTreeMap::new();
+        let owners = BTreeMap::new();
         Self {
             now: Duration::from_secs(1_000),
             members,

@@ -91,7 +91,8 @@ async fn holders_are_served_in_turn() {
     let first = places.acquire(&key("flood")).await;
     let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
     let wait = |name: &'static str| {
-        let (places, order) = (places.clone(), order.clone());
+        let places = places.clone();
+        let order = order.clone();
         async move {
             let permit = places.acquire(&key(name)).await;
             let _ = order.send(name);

@@ -9,7 +9,8 @@ fn of(user: &str) -> QuotaHolder {
 
 #[test]
 fn one_alone_has_all_of_it_and_no_more() {
-    let (rates, begun) = (SharedRateLimiter::new(RATE, BURST), Instant::now());
+    let rates = SharedRateLimiter::new(RATE, BURST);
+    let begun = Instant::now();
     let holder = QuotaHolder::for_group("key");
     for _ in 0..BURST {
         assert_eq!(rates.count_request(&holder, begun), Ok(()));
@@ -24,7 +25,8 @@ fn one_alone_has_all_of_it_and_no_more() {
 #[test]
 fn who_keeps_below_their_share_is_never_refused() {
     for others in 1..=8_u32 {
-        let (rates, begun) = (SharedRateLimiter::new(RATE, BURST), Instant::now());
+        let rates = SharedRateLimiter::new(RATE, BURST);
+        let begun = Instant::now();
         let mut accepted_of_flood = 0;
         for millisecond in 0..20_000_u64 {
             let now = begun + Duration::from_millis(millisecond);
@@ -50,7 +52,8 @@ fn who_keeps_below_their_share_is_never_refused() {
 
 #[test]
 fn what_is_found_to_be_another_members_counts_as_theirs() {
-    let (rates, begun) = (SharedRateLimiter::new(RATE, BURST), Instant::now());
+    let rates = SharedRateLimiter::new(RATE, BURST);
+    let begun = Instant::now();
     for _ in 0..1_000 {
         rates.count_request(&of("unread"), begun).unwrap();
         if rates.transfer_request(&of("unread"), &of("flood"), begun).is_err() {
@@ -64,7 +67,8 @@ fn what_is_found_to_be_another_members_counts_as_theirs() {
 
 #[test]
 fn those_who_used_nothing_are_forgotten() {
-    let (rates, begun) = (SharedRateLimiter::new(RATE, BURST), Instant::now());
+    let rates = SharedRateLimiter::new(RATE, BURST);
+    let begun = Instant::now();
     for number in 0..=MANY {
         assert_eq!(rates.count_request(&QuotaHolder::for_group(number.to_string()), begun), Ok(()));
     }
@@ -75,7 +79,8 @@ fn those_who_used_nothing_are_forgotten() {
 
 #[test]
 fn a_burst_of_one_is_used() {
-    let (rates, begun) = (SharedRateLimiter::new(1, 1), Instant::now());
+    let rates = SharedRateLimiter::new(1, 1);
+    let begun = Instant::now();
     assert_eq!(rates.count_request(&of("ann"), begun), Ok(()));
     assert!(rates.count_request(&of("bob"), begun).is_err());
     assert_eq!(rates.count_request(&of("bob"), begun + Duration::from_secs(1)), Ok(()));

@@ -69,7 +69,8 @@ impl BracedPath<'_> {
 pub fn split_pieces(text: &str) -> Vec<TextPiece<'_>> {
     let mut pieces = Vec::new();
     // Where the text begins that is not yet a piece, and where to look on.
-    let (mut begun, mut at) = (0, 0);
+    let mut begun = 0;
+    let mut at = 0;
     while let Some((_, rest)) = text.split_at_checked(at) {
         let Some(opening_at) = rest.find('{') else { break };
         let opening = count_leading(rest.split_at(opening_at).1, '{');

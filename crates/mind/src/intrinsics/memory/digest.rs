@@ -49,7 +49,8 @@ pub(super) fn intrinsic() -> Intrinsic {
         },
         "additionalProperties": false,
     });
-    let (name, schema) = ("memory.digest".to_owned(), schema.to_string());
+    let name = "memory.digest".to_owned();
+    let schema = schema.to_string();
     let tool = Tool {
         name: name.into(),
         description: description.into(),
@@ -103,7 +104,8 @@ impl<'c> JournalPeriod<'c> {
     }
 
     fn to_outcome(&self, events: Vec<Event>, memories: &[Value]) -> IntrinsicOutcome {
-        let (from, to) = (self.from.to_string(), self.to.to_string());
+        let from = self.from.to_string();
+        let to = self.to.to_string();
         IntrinsicOutcome {
             events,
             result: json!({ "digested": memories.len(), "from": from, "to": to, "memories": memories }),
@@ -144,7 +146,8 @@ fn finish(
 ) -> Result<IntrinsicOutcome, String> {
     let journal = JournalPeriod::from_params(context, params)?;
     let items = read_memory_list(answer, MOST)?;
-    let (mut events, mut shown) = (Vec::new(), Vec::new());
+    let mut events = Vec::new();
+    let mut shown = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let memory = read_memory(context, &journal, at, item).map_err(|flaw| format!("memory {}: {flaw}", at + 1))?;
         shown.push(json!({ "memory_id": memory.memory_id, "kind": memory.kind, "subject": memory.subject }));

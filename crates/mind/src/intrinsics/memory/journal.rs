@@ -66,7 +66,8 @@ pub(super) fn intrinsic() -> Intrinsic {
         },
         "additionalProperties": false,
     });
-    let (name, schema) = ("memory.append".to_owned(), schema.to_string());
+    let name = "memory.append".to_owned();
+    let schema = schema.to_string();
     let tool = Tool {
         name: name.into(),
         description: description.into(),

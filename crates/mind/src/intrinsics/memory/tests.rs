@@ -127,7 +127,8 @@ fn what_is_given_is_written_at_once_and_without_its_secrets() {
 
 #[test]
 fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
-    let (state, anns) = (state(), turn("ann"));
+    let state = state();
+    let anns = turn("ann");
     let old = |go: &dyn Fn(&IntrinsicContext<'_>) -> Result<IntrinsicStart, String>| {
         with_rules(&state, &anns, Some(&KEY), 0, go)
     };
@@ -220,7 +221,8 @@ fn a_thread_is_written_down_once() {
         passed_back: String::new(),
         parts: Vec::new(),
     };
-    let (with, keeping) = (AnswerFields::default(), EntryRetention { limit: 100, now: None, in_steps: false });
+    let with = AnswerFields::default();
+    let keeping = EntryRetention { limit: 100, now: None, in_steps: false };
     state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, with, keeping);
     let request = asked(begin(&state, "memory.append", json!({})));
     let (system, user) = shown(&request);

@@ -145,7 +145,8 @@ fn read_trigger(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> 
     let expected = "trigger: expected post:<tool>, pre:<tool>, post:email.received or post:<source>.<verb>";
     let text = params.get("trigger").and_then(Value::as_str).unwrap_or_default().trim().to_lowercase();
     let (when, name) = text.split_once(':').unwrap_or(("post", &text));
-    let (when, name) = (when.trim(), name.trim());
+    let when = when.trim();
+    let name = name.trim();
     let allowed = |sign: char| sign.is_ascii_alphanumeric() || "._-".contains(sign);
     let parts = name.split('.').all(|part| !part.is_empty());
     if !matches!(when, "pre" | "post")

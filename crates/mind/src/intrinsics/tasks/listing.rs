@@ -91,7 +91,8 @@ fn read_filter(params: &Map<String, Value>, now: &Zoned) -> Result<TaskFilter, S
         None | Some(Value::Null) => None,
         Some(due) => Some(read_due_span(due, now)?),
     };
-    let (kind, source) = (text("kind")?, text("source")?);
+    let kind = text("kind")?;
+    let source = text("source")?;
     Ok(TaskFilter { status: read_status(params)?, due, text: text("text")?, kind, source, trigger: text("trigger")? })
 }
 

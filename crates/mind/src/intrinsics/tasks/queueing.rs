@@ -19,7 +19,8 @@ pub const TEXT_CHARS: usize = 8_000;
 
 pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {
     let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let (task_text, title) = (text("text"), text("title"));
+    let task_text = text("text");
+    let title = text("title");
     if task_text.is_empty() {
         return Err("text: expected what is to be done, in words".to_owned());
     }
@@ -65,14 +66,16 @@ pub fn put_first(context: &IntrinsicContext<'_>, params: &Map<String, Value>) ->
     let task_id = task.id.to_string();
     let result =
         json!({ "task_id": task_id, "title": task.title, "status": TaskStatus::Pending.as_str(), "first": true });
-    let (status, reason) = (TaskStatus::Pending.text(), "on request".to_owned());
+    let status = TaskStatus::Pending.text();
+    let reason = "on request".to_owned();
     let changed = TaskChanged { task_id, status, reason, first: true, ..TaskChanged::default() };
     Ok(IntrinsicOutcome { events: vec![Event::TaskChanged(changed)], result }.into())
 }
 
 /// A queued task is not to be done, or no further.
 pub fn cancel_queued(task: &Task) -> IntrinsicOutcome {
-    let (task_id, status) = (task.id.to_string(), TaskStatus::Canceled);
+    let task_id = task.id.to_string();
+    let status = TaskStatus::Canceled;
     let result = json!({ "task_id": task_id, "title": task.title, "status": status.as_str() });
     let reason = "on request".to_owned();
     let ended = TaskEnded { task_id, status: status.text(), reason, ..TaskEnded::default() };

@@ -110,7 +110,8 @@ impl Lived {
             Happening::CancelTask(which) => {
                 let queue = agent.mind.state.tasks.queue();
                 let Some(task) = queue.get(which % queue.len().max(1)) else { return };
-                let (user, id) = (task.user.clone(), task.id.to_string());
+                let user = task.user.clone();
+                let id = task.id.to_string();
                 agent.orders(&user, &format!("c{last}"), "cancel", &id);
             }
             Happening::Result(_) | Happening::CancelAction(_) => {}

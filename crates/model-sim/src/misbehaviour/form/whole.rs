@@ -7,7 +7,8 @@ use crate::json::{at, remove_field, set_field};
 /// All of a stream, as an endpoint says it that does not stream.
 pub(super) fn body(chunks: &[Value]) -> Value {
     let mut message = json!({ "role": "assistant", "content": null });
-    let (mut finish, mut usage) = (Value::Null, Value::Null);
+    let mut finish = Value::Null;
+    let mut usage = Value::Null;
     for chunk in chunks {
         for (key, value) in at(chunk, "/choices/0/delta").as_object().into_iter().flatten() {
             add(&mut message, key, value);

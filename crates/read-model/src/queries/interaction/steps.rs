@@ -230,7 +230,8 @@ impl InteractionBuilder {
         let action_id = event.event_id.to_string();
         self.calls.insert(action_id.clone(), self.steps.len());
         self.intent.get_or_insert_with(|| tool.to_owned());
-        let (action, arguments) = (Some(tool.to_owned()), arguments.map(Json::from));
+        let action = Some(tool.to_owned());
+        let arguments = arguments.map(Json::from);
         let action_id = Some(action_id);
         self.steps.push(InteractionStepRow {
             action,

@@ -251,7 +251,9 @@ fn queued_task_call(event: &DecidedEvent, steps: &[Value]) -> Option<ThreadToolC
 
 /// Builds the message for the words and calls of one decision.
 fn action_row<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent> + Clone) -> ThreadMessageRow {
-    let (mut said, mut tool_calls, mut is_failure) = (Vec::new(), Vec::new(), false);
+    let mut said = Vec::new();
+    let mut tool_calls = Vec::new();
+    let mut is_failure = false;
     let results = events.clone().filter_map(|event| {
         let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
         serde_json::from_str(&ended.result).ok()

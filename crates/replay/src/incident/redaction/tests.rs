@@ -120,7 +120,8 @@ fn requests_have_the_digests_that_the_redacted_log_makes() {
         });
         decisions.flat_map(|decision| decision.completions).map(|completion| completion.request_digest).collect()
     };
-    let (one, other) = (digests(&open), digests(&messages));
+    let one = digests(&open);
+    let other = digests(&messages);
     assert_eq!((one.len(), other.len()), (3, 3));
     assert!(one.iter().zip(&other).all(|(one, other)| one != other));
 }

@@ -41,7 +41,8 @@ fn otherwise(lived: &Lived) -> MessageChange {
 /// The cone where models answer in this order, and nobody asks when all of it is said; how often models were asked.
 fn answered(lived: &Lived, answers: &[Completion]) -> (Cone, usize) {
     let mut whatif = WhatIf::new(lived.asked, otherwise(lived), None).with_models();
-    let (mut answers, mut count) = (answers.iter(), 0);
+    let mut answers = answers.iter();
+    let mut count = 0;
     for message in &lived.messages {
         let mut took = whatif.apply(message).unwrap();
         while let WhatIfStep::Ask(questions) = took {

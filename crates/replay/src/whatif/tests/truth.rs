@@ -76,7 +76,10 @@ fn decisions(messages: &[LogMessage]) -> BTreeMap<String, AgentDecision> {
 
 #[test]
 fn what_is_said_to_stay_to_change_or_to_vanish_does() {
-    let (mut kept, mut presumed, mut unknown, mut vanished) = (0, 0, 0, 0);
+    let mut kept = 0;
+    let mut presumed = 0;
+    let mut unknown = 0;
+    let mut vanished = 0;
     for threads in LIVES {
         let lived = life(threads, None);
         for without in 0..threads.len() {
@@ -139,7 +142,10 @@ fn asked(lived: &[LogMessage], at: u64) -> Cone {
 
 #[test]
 fn what_models_are_asked_for_is_what_the_agent_does_that_lives_without_the_message() {
-    let (mut changed, mut stays, mut vanished, mut behind_open) = (0, 0, 0, 0);
+    let mut changed = 0;
+    let mut stays = 0;
+    let mut vanished = 0;
+    let mut behind_open = 0;
     for threads in LIVES {
         let lived = life(threads, None);
         for without in 0..threads.len() {

@@ -133,7 +133,8 @@ mod tests {
         };
         let full = json!({ "sub": "7|X", "preferred_username": "ann", "roles": ["read"], "agents": ["bob"] });
         let token = read(&config, full.clone()).unwrap();
-        let (user, agents) = (Some("ann".to_owned()), vec!["bob".to_owned()]);
+        let user = Some("ann".to_owned());
+        let agents = vec!["bob".to_owned()];
         assert_eq!(token.rights, Rights { scopes: vec![Scope::Read], agents, user });
         for (claim, value) in [
             ("preferred_username", Value::Null),

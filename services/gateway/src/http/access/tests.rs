@@ -80,7 +80,8 @@ fn answered(row: &Access, caller: &Caller, [agent, user]: [&str; 2], query: &[St
 fn every_endpoint_holds_every_limit_wherever_somebody_is_named() {
     for row in all_endpoints().filter(|row| row.needs != KeyRequirement::Nothing) {
         let has = |places: &[&str]| row.path.split('/').any(|part| places.contains(&part));
-        let (names_agent, names_user) = (has(&["{agent}", "{model}"]), has(&["{user}"]));
+        let names_agent = has(&["{agent}", "{model}"]);
+        let names_user = has(&["{user}"]);
         let by_query = |rule: LimitRule, is_in_path: bool, query: &str| {
             (rule == Named && !is_in_path).then(|| query.to_owned()).into_iter().collect::<Vec<_>>()
         };

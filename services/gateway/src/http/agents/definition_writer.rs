@@ -65,14 +65,16 @@ impl DefinitionWriter<'_> {
         let mut tries = TRIES;
         loop {
             let last = self.gateway.bus.last_message(&subject).await?;
-            let (is_new, expected) = (last.is_none(), last.as_ref().map_or(0, |last| last.sequence));
+            let is_new = last.is_none();
+            let expected = last.as_ref().map_or(0, |last| last.sequence);
             let before = last.and_then(|last| self.decode_profile(&last));
             before.as_ref().map_or(Ok(()), &replaces)?;
             if before.as_ref() == Some(profile) {
                 return Ok(WrittenDefinition { sequence: expected, is_new });
             }
             let envelope = Envelope::from_outside(id, Service::Gateway, Origin::User, Timestamp::now());
-            let (traceparent, entered_by) = (self.traceparent.clone(), Some(self.caller.principal()));
+            let traceparent = self.traceparent.clone();
+            let entered_by = Some(self.caller.principal());
             let envelope = Envelope { traceparent, entered_by, ..envelope };
             let body = AgentDefined { profile: Some(profile.clone()) };
             match self.gateway.bus.append(&OutgoingEvent::new(&AGENT_DEFINED, agent, envelope, body), expected).await {

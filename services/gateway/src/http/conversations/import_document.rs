@@ -60,7 +60,8 @@ fn parse_document(value: &Value) -> Result<ConversationDocument, Problem> {
     let messages = parse_list(&mut fields, "messages", 0, MESSAGES, parse_message);
     check_references(&mut fields, &threads, &messages);
     fields.complete(|| {
-        let (agent, user) = (agent?.to_string(), user?.to_string());
+        let agent = agent?.to_string();
+        let user = user?.to_string();
         Some(ConversationDocument { format, agent, user, exported_at, threads, messages })
     })
 }
@@ -92,7 +93,8 @@ fn parse_thread(value: &Value) -> Result<DocumentThread, Problem> {
     let title = fields.optional("title", format!("up to {TITLE_BYTES} bytes"), json_text(words(TITLE_BYTES)));
     let summary = fields.optional("summary", format!("up to {SUMMARY_BYTES} bytes"), json_text(words(SUMMARY_BYTES)));
     fields.complete(|| {
-        let (title, summary) = (title.unwrap_or_default(), summary.unwrap_or_default());
+        let title = title.unwrap_or_default();
+        let summary = summary.unwrap_or_default();
         Some(DocumentThread { thread_id: thread_id?.to_string(), title, summary })
     })
 }
@@ -113,7 +115,9 @@ fn parse_message(value: &Value) -> Result<DocumentMessage, Problem> {
     let said = fields.required("text", format!("text of {least} to {TEXT_BYTES} bytes"), json_text(words));
     let time = fields.optional("time", TIME, json_text(parse_time)).unwrap_or_default();
     fields.complete(|| {
-        let (thread_id, role, text) = (thread_id?.to_string(), role?, said?);
+        let thread_id = thread_id?.to_string();
+        let role = role?;
+        let text = said?;
         Some(DocumentMessage { id, thread_id, role, text, time, parts })
     })
 }

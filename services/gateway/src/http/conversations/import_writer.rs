@@ -64,7 +64,8 @@ fn import_response(
 ) -> ImportConversationResponse {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let threads = document.threads.iter().map(|thread| {
-        let (named, thread_id) = (thread.thread_id.clone(), import.thread_id(&thread.thread_id));
+        let named = thread.thread_id.clone();
+        let thread_id = import.thread_id(&thread.thread_id);
         ImportedThreadRow { named, thread_id }
     });
     ImportConversationResponse {
@@ -150,7 +151,8 @@ impl ImportWriter<'_> {
     fn part_message(&self, part: &AgentImported) -> OutgoingEvent {
         let id = self.import.event_id(part.part);
         let envelope = Envelope::from_outside(id, Service::Gateway, Origin::User, Timestamp::now());
-        let (traceparent, entered_by) = (self.traceparent.clone(), Some(self.caller.principal()));
+        let traceparent = self.traceparent.clone();
+        let entered_by = Some(self.caller.principal());
         let envelope = Envelope { traceparent, entered_by, ..envelope };
         OutgoingEvent::new(&AGENT_IMPORTED, self.agent, envelope, part.clone())
     }

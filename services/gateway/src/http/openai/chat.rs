@@ -100,7 +100,8 @@ pub async fn create_completion(
             waiting.wait_for_reply(&gateway, &caller).await?;
         }
         let (client, chunks) = mpsc::channel(gateway.config.stream_buffer);
-        let (gateway, include_usage) = (gateway.clone(), chat.include_usage);
+        let gateway = gateway.clone();
+        let include_usage = chat.include_usage;
         tokio::spawn(async move {
             tokio::select! {
                 () = client.closed() => {}

@@ -180,7 +180,8 @@ impl ConversationIndex {
     /// Reads the last `messages` of the log, of `buffer` at once, in the background: conversations of before a restart go on in their
     /// threads.
     pub fn restore_from_log(&self, bus: &Bus, messages: u64, buffer: usize, shutdown: CancellationToken) {
-        let (conversations, bus) = (self.clone(), bus.clone());
+        let conversations = self.clone();
+        let bus = bus.clone();
         let looking_back = async move {
             let end = bus.retry_until_success("the end of the log cannot be read yet", || end_of_log(&bus)).await;
             let earlier = Self::new(conversations.capacity);
@@ -196,7 +197,8 @@ impl ConversationIndex {
 
     /// Takes over what `earlier` remembers and nothing later replaced.
     fn merge_earlier(&self, earlier: &Self) {
-        let (mut earlier, mut remembered) = (earlier.lock_tables(), self.lock_tables());
+        let mut earlier = earlier.lock_tables();
+        let mut remembered = self.lock_tables();
         for (digest, place) in earlier.positions.drain() {
             match remembered.positions.get(&digest) {
                 None => remembered.positions.insert(digest, place),
@@ -267,7 +269,8 @@ impl<K: Eq + Hash, V> TwoGenerationMap<K, V> {
     }
 
     fn remove(&mut self, key: &K) -> Option<V> {
-        let (young, old) = (self.young.remove(key), self.old.remove(key));
+        let young = self.young.remove(key);
+        let old = self.old.remove(key);
         young.or(old)
     }
 }
@@ -309,7 +312,8 @@ mod tests {
 
     #[test]
     fn what_the_end_of_the_log_tells_replaces_nothing_later() {
-        let (earlier, conversations) = (ConversationIndex::new(10), ConversationIndex::new(10));
+        let earlier = ConversationIndex::new(10);
+        let conversations = ConversationIndex::new(10);
         let [gone, kept, shared] = [1, 2, 3].map(Uuid::from_u128);
         earlier.note_answer(gone, place("t", 7));
         earlier.note_message("t", Uuid::from_u128(7));

@@ -80,7 +80,8 @@ pub fn retry_window(now: Timestamp, window_ms: u64) -> u64 {
 
 /// The id of a message of this digest: the number tells those apart that are the same and sent in one window.
 pub fn message_id(whose: &[&str], digest: &str, window: u64, number: u32) -> String {
-    let (window, number) = (window.to_string(), number.to_string());
+    let window = window.to_string();
+    let number = number.to_string();
     let parts: Vec<&str> = whose.iter().copied().chain([digest, window.as_str(), number.as_str()]).collect();
     ids::from_parts("openai-message", &parts).to_string()
 }

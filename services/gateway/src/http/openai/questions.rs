@@ -43,7 +43,9 @@ pub fn thread_question(event: &EventJson) -> OpenQuestion {
         }
         summary => format!("This seems to belong to another thread, {summary}{reason}. Go on there?"),
     };
-    let (id, agent, user) = (event.event_id, subject_agent(event), text("user"));
+    let id = event.event_id;
+    let agent = subject_agent(event);
+    let user = text("user");
     let ways = ["accept", "decline"].map(|option| format!("kairo choose {id} {option} --agent {agent} --user {user}"));
     let body = json!({ "user": user, "agent": agent, "offer_id": id, "option": "accept" });
     build_question(id, &what, &ways, &format!("POST /v1/choices {body} (or decline)"))
@@ -51,10 +53,13 @@ pub fn thread_question(event: &EventJson) -> OpenQuestion {
 
 pub fn approval_question(event: &EventJson) -> OpenQuestion {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (tool, arguments) = (text("tool"), text("arguments"));
+    let tool = text("tool");
+    let arguments = text("arguments");
     let shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
     let cut = if shown.len() < arguments.len() { "…" } else { "" };
-    let (id, agent, user) = (event.event_id, subject_agent(event), text("user"));
+    let id = event.event_id;
+    let agent = subject_agent(event);
+    let user = text("user");
     let what = format!("I need your consent to call {tool} with {shown}{cut}");
     let ways = ["approve", "reject"].map(|verdict| format!("kairo {verdict} {id} --agent {agent} --user {user}"));
     let body = json!({ "user": user, "agent": agent, "action_id": id, "verdict": "approved" });

@@ -168,7 +168,8 @@ impl ChatSubmission<'_> {
             return (0, RetryMatch::Yes, 0);
         }
         let now = identity::retry_window(Timestamp::now(), self.gateway.config.openai_retry_ms);
-        let (here, before) = (self.last_number(now).await, self.last_number(now.saturating_sub(1)).await);
+        let here = self.last_number(now).await;
+        let before = self.last_number(now.saturating_sub(1)).await;
         let last = here.map(|number| (number, now)).or(before.map(|number| (number, now.saturating_sub(1))));
         let (number, window) = last.unwrap_or((0, now));
         let was_left = || {
@@ -281,7 +282,9 @@ impl ChatSubmission<'_> {
             ThreadChoice::Continue(place) => place.thread.clone(),
             ThreadChoice::New | ThreadChoice::Fork(_) => identity::new_thread(message_id),
         };
-        let (input, user, agent) = (&self.chat.input, self.user.clone(), self.agent.clone());
+        let input = &self.chat.input;
+        let user = self.user.clone();
+        let agent = self.agent.clone();
         let message = MessageInput::new(user, agent, input.text.clone(), message_id.to_owned(), &thread);
         let chat = self.may_bring.then(|| self.build_chat_request(spot));
         (message.with_parts(input.parts.clone()).with_said_since(self.earliest_said_at()).with_chat(chat), thread)

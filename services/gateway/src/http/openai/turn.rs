@@ -163,7 +163,8 @@ impl ChatTurn {
             }
             v1::AgentFailed::TYPE if event.payload.get("retried").and_then(Value::as_bool) != Some(true) => {
                 let retry_after_ms = parse_json_number(event.payload.get("retry_after_ms"));
-                let (kind, text) = (text("kind").to_owned(), text("message").to_owned());
+                let kind = text("kind").to_owned();
+                let text = text("message").to_owned();
                 self.last_failed = Some(TurnFailure { kind, text, retry_after_ms });
             }
             v1::AgentJoined::TYPE if text("message_id") == self.message_id => {

@@ -123,7 +123,9 @@ pub fn parse_team(body: &[u8], limits: &GatewayConfig) -> Result<TeamDefinition,
     let tokens_per_day = parse_tokens(&mut fields, "tokens_per_day");
     let cost_per_day = fields.optional("cost_per_day", COST, json_text(parse_cost));
     fields.complete(|| {
-        let (team, lead, workers) = (team?, lead?, workers?);
+        let team = team?;
+        let lead = lead?;
+        let workers = workers?;
         let of_team = Team {
             workers: workers.iter().map(|worker| worker.to_team_worker()).collect(),
             tokens_per_day,

@@ -104,7 +104,8 @@ fn parse_wish(mut fields: RequestFields<Value>) -> Result<WatchRequest, Problem>
     let live = fields.optional("live", "true or false", json_bool);
     let turn_status = fields.optional("turn_status", "true or false", json_bool);
     let filter = WatchFilter { agent, thread, correlation };
-    let (live, turn_status) = (live.unwrap_or_default(), turn_status.unwrap_or_default());
+    let live = live.unwrap_or_default();
+    let turn_status = turn_status.unwrap_or_default();
     fields.complete(|| Some(WatchRequest { filter, after, live, turn_status }))
 }
 

@@ -50,7 +50,8 @@ impl SubscriptionSet {
         // It costs what a stream does, and counts as one.
         let permit = gateway.stream_permit(caller, None)?;
         let watch = ClientWatch::begin(gateway, caller, wish, frame).await?;
-        let (client, crowded) = (client.clone(), self.crowded.clone());
+        let client = client.clone();
+        let crowded = self.crowded.clone();
         let forwarding = async move {
             tokio::select! {
                 () = permit.wait_until_revoked() => crowded.cancel(),

@@ -184,7 +184,8 @@ pub fn errors_allowed(word: &str) -> usize {
 
 /// Returns true if a text answers a question, word by word, by the rules of docs/search.md.
 pub fn answers(text: &str, question: &str, script: Script) -> bool {
-    let (words_asked, there) = (words(question), words(text));
+    let words_asked = words(question);
+    let there = words(text);
     let last = words_asked.len().saturating_sub(1);
     words_asked.iter().enumerate().all(|(at, word)| {
         if !script.has_spaces() {
@@ -213,7 +214,8 @@ fn is_meant(word: &str, other: &str, begins: bool) -> bool {
 
 /// Returns the fewest errors that turn one word into the other or into its beginning.
 pub fn errors_to_begin(word: &str, other: &str) -> usize {
-    let (word, other) = (plain(word), plain(other));
+    let word = plain(word);
+    let other = plain(other);
     let ends = other.char_indices().map(|(at, _)| at).skip(1).chain([other.len()]);
     ends.filter_map(|end| other.get(..end)).map(|begin| errors(&word, begin)).min().unwrap_or(0)
 }

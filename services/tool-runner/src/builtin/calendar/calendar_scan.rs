@@ -36,7 +36,10 @@ pub fn scan_calendar(
     within: &TimeSpan,
     wanted: impl Fn(&Occurrence) -> bool,
 ) -> Result<CalendarScan, ToolError> {
-    let (mut found, mut cut, mut unknown_zones, mut notes) = (Vec::new(), false, BTreeSet::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut cut = false;
+    let mut unknown_zones = BTreeSet::new();
+    let mut notes = Vec::new();
     let mut read = desk.each_file(FOLDER, ".ics", |name, file| {
         let name = name.strip_suffix(".ics").unwrap_or(name);
         let go_on = || desk.check_not_canceled().is_ok();

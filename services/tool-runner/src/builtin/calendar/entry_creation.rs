@@ -78,7 +78,8 @@ pub fn create_entry(desk: &Desk<'_>, args: Value) -> CallResult {
     let folder = desk.folder(FOLDER)?;
     let file = format!("{}.ics", desk.action_key());
     let note = clock_change_note(&args, &now_in(desk, args.zone.as_deref())?);
-    let (on_conflict, draft) = (args.on_conflict, draft_entry(desk, args)?);
+    let on_conflict = args.on_conflict;
+    let draft = draft_entry(desk, args)?;
     let text = draft.to_ics(desk.decided_at());
     let own = own_occurrences(&text, desk, &draft)?;
     let conflicts = find_conflicts(desk, &own, &draft.uid)?;

@@ -164,7 +164,8 @@ impl ExceptionSet {
 
 /// When it would begin by rule, changed or not.
 fn expand_starts(entry: &CalendarEntry, within: &TimeSpan, max: usize) -> (Vec<OccurrenceStart>, bool) {
-    let (mut civil, mut more) = (Vec::new(), false);
+    let mut civil = Vec::new();
+    let mut more = false;
     for rule in &entry.rules {
         let (found, cut) = expand_rule(entry, rule, within, max);
         civil.extend(found);

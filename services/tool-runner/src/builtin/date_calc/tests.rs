@@ -14,7 +14,8 @@ fn run(args: Value) -> CallResult {
 fn dates(args: Value) -> String {
     let shown = args.to_string();
     let found = run(args).unwrap_or_else(|error| panic!("{shown}: {error}"));
-    let (first, last) = (&found["date"], &found["last_date"]);
+    let first = &found["date"];
+    let last = &found["last_date"];
     if first == last {
         first.as_str().unwrap().to_owned()
     } else {

@@ -12,7 +12,8 @@ const MAX_WITHIN: usize = 100;
 
 /// The beginning of a mail that can be parsed at ease, mostly all of it.
 pub fn parseable_prefix(mail: &[u8]) -> &[u8] {
-    let (mut searched, mut within) = (0_usize, 0_usize);
+    let mut searched = 0_usize;
+    let mut within = 0_usize;
     for (at, _) in mail.iter().enumerate().filter(|(_, byte)| b"bBrRgG".contains(byte)) {
         let rest = mail.get(at..).unwrap_or_default();
         if starts_with_word(rest, b"boundary") {

@@ -33,7 +33,8 @@ fn judge(case: &Value) -> Option<String> {
     let files = case["files"].as_array().unwrap().iter().filter_map(Value::as_str);
     let unnamed: Vec<&str> = files.filter(|file| !mail.attachments.iter().any(|name| name == file)).collect();
     let mails = case["texts"].as_array().unwrap().iter().filter(|text| text.as_str().unwrap().starts_with("MAIL "));
-    let (attached, expected) = (mail.text.matches("--- Attached message ---").count(), mails.count());
+    let attached = mail.text.matches("--- Attached message ---").count();
+    let expected = mails.count();
     if differs.is_empty() && lost.is_empty() && unnamed.is_empty() && attached == expected {
         return None;
     }

@@ -92,7 +92,9 @@ impl EmailSend {
 
     async fn send(&self, args: Value, ctx: CallContext) -> CallResult {
         ctx.exchange.mark_unsent();
-        let (workspace, config, context) = (Arc::clone(&self.workspace), Arc::clone(&self.config), ctx.clone());
+        let workspace = Arc::clone(&self.workspace);
+        let config = Arc::clone(&self.config);
+        let context = ctx.clone();
         let ready = run_blocking(move || prepare_mail(&Desk::open(&workspace, &context)?, &config, args)).await?;
         let mut result = ready.result.clone();
         if ready.kept {
@@ -197,7 +199,8 @@ fn schema() -> Value {
 fn prepare_mail(desk: &Desk<'_>, config: &MailConfig, args: Value) -> Result<PreparedMail, ToolError> {
     let args: EmailSendArgs = parse_args(args)?;
     if args.body.len() > config.max_body_bytes {
-        let (size, most) = (args.body.len(), config.max_body_bytes);
+        let size = args.body.len();
+        let most = config.max_body_bytes;
         return Err(ToolError::invalid_arguments(format!(
             "/body: it takes {size} bytes of at most {most}; shorten it"
         )));

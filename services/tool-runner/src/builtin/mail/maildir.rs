@@ -16,7 +16,8 @@ pub struct MaildirEntry {
 
 /// The messages of a mailbox, at most `max` of each folder, and whether there are more.
 pub fn list_entries(mailbox: &Folder, max: usize) -> Result<(Vec<MaildirEntry>, bool), FolderError> {
-    let (mut entries, mut more) = (Vec::new(), false);
+    let mut entries = Vec::new();
+    let mut more = false;
     for folder in ["cur", "new"] {
         let (names, cut) = mailbox.open_or_create(folder)?.list_names(max)?;
         more |= cut;

@@ -41,7 +41,8 @@ fn parse_one(field: &str, value: &Value) -> Result<Vec<String>, ToolError> {
 /// A text may name several, with commas or semicolons in between; within quotes and angle brackets these are none.
 fn split_recipients(field: &str, text: &str) -> Result<Vec<String>, ToolError> {
     check_header_text(field, text)?;
-    let (mut quoted, mut bracketed) = (false, false);
+    let mut quoted = false;
+    let mut bracketed = false;
     let parts = text.split(|c: char| {
         match c {
             '"' => quoted = !quoted,

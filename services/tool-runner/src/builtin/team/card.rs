@@ -30,7 +30,8 @@ pub struct ContactCard {
 
 /// The cards of a file, and whether all of it made sense.
 pub fn read(text: &str) -> (Vec<ContactCard>, bool) {
-    let (mut cards, mut whole) = (Vec::new(), true);
+    let mut cards = Vec::new();
+    let mut whole = true;
     let mut parser = Parser::new(text);
     loop {
         match parser.entry() {

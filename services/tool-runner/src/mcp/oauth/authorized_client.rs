@@ -81,7 +81,9 @@ impl<C: StreamableHttpClient + Send + Sync> StreamableHttpClient for AuthorizedC
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
         self.send_with_token(auth_token, |token| {
-            let (uri, session, headers) = (uri.clone(), session_id.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let session = session_id.clone();
+            let headers = custom_headers.clone();
             self.client.post_message(uri, message.clone(), session, token, headers)
         })
         .await
@@ -97,7 +99,9 @@ impl<C: StreamableHttpClient + Send + Sync> StreamableHttpClient for AuthorizedC
         max_sse_event_size: usize,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
         self.send_with_token(auth_token, |token| {
-            let (uri, session, headers) = (uri.clone(), session_id.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let session = session_id.clone();
+            let headers = custom_headers.clone();
             let message = message.clone();
             self.client.post_message_with_max_sse_event_size(uri, message, session, token, headers, max_sse_event_size)
         })
@@ -126,7 +130,9 @@ impl<C: StreamableHttpClient + Send + Sync> StreamableHttpClient for AuthorizedC
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<Self::Error>> {
         self.send_with_token(auth_token, |token| {
-            let (uri, session, headers) = (uri.clone(), session_id.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let session = session_id.clone();
+            let headers = custom_headers.clone();
             self.client.get_stream(uri, session, last_event_id.clone(), token, headers)
         })
         .await
@@ -142,7 +148,9 @@ impl<C: StreamableHttpClient + Send + Sync> StreamableHttpClient for AuthorizedC
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<Self::Error>> {
         self.send_with_token(auth_token, |token| {
-            let (uri, session, headers) = (uri.clone(), session_id.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let session = session_id.clone();
+            let headers = custom_headers.clone();
             let last = last_event_id.clone();
             self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers, max_sse_event_size)
         })

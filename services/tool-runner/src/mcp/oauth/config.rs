@@ -107,18 +107,21 @@ impl OAuthConfig {
             mistakes.push(format!("scopes: at most {MAX_SCOPES}, each without spaces and quotes"));
         }
         if !TIMEOUT_MS.contains(&self.timeout_ms) {
-            let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
+            let least = TIMEOUT_MS.start();
+            let most = TIMEOUT_MS.end();
             mistakes.push(format!("timeout_ms: must be {least} to {most} milliseconds"));
         }
         if self.per == SignInOwner::User && self.grant == GrantType::ClientCredentials {
             mistakes.push("per: user needs the grant authorization_code".to_owned());
         }
         if !CONNECTIONS.contains(&self.connections) {
-            let (least, most) = (CONNECTIONS.start(), CONNECTIONS.end());
+            let least = CONNECTIONS.start();
+            let most = CONNECTIONS.end();
             mistakes.push(format!("connections: must be {least} to {most}"));
         }
         if !IDLE_MS.contains(&self.idle_ms) {
-            let (least, most) = (IDLE_MS.start(), IDLE_MS.end());
+            let least = IDLE_MS.start();
+            let most = IDLE_MS.end();
             mistakes.push(format!("idle_ms: must be {least} to {most} milliseconds"));
         }
         mistakes

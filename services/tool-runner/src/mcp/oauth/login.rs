@@ -124,7 +124,8 @@ impl SignIn {
         let is_of_user = self.is_of_user();
         // Of a user, nothing is left.
         self.update_record(|record| {
-            let (challenge, latest) = (record.challenge.take(), record.latest.take());
+            let challenge = record.challenge.take();
+            let latest = record.latest.take();
             *record = SignInRecord { challenge: challenge.filter(|_| !is_of_user), latest, ..SignInRecord::default() };
         })
         .await

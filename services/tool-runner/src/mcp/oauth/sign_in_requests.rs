@@ -48,7 +48,9 @@ async fn answer_requests(bus: Bus, mut questions: LiveSubscription, sign_ins: Ar
     let room = Arc::new(Semaphore::new(AT_ONCE));
     while let Some(question) = questions.next().await {
         let LiveMessage { reply: Some(reply), payload, .. } = question else { continue };
-        let (own, sign_ins, place) = (bus.clone(), sign_ins.clone(), room.clone().try_acquire_owned().ok());
+        let own = bus.clone();
+        let sign_ins = sign_ins.clone();
+        let place = room.clone().try_acquire_owned().ok();
         bus.spawn(async move {
             let answer = match McpSignInRequest::decode(payload) {
                 _ if place.is_none() => {
@@ -125,7 +127,8 @@ async fn sign_in_or_out(
         Ask::End(_) => {
             let done = sign_in.sign_out().await?;
             tracing::info!(server, "somebody signed out at an MCP server");
-            let (forgotten, revoked) = (done != SignOutOutcome::Nothing, done == SignOutOutcome::Revoked);
+            let forgotten = done != SignOutOutcome::Nothing;
+            let revoked = done == SignOutOutcome::Revoked;
             McpSignInAnswer { forgotten, revoked, ..Default::default() }
         }
         Ask::List(_) | Ask::Forget(_) => McpSignInAnswer::default(),
@@ -171,7 +174,8 @@ async fn sign_out_everywhere(
     user: Option<&Name>,
 ) -> Result<McpSignInAnswer, String> {
     let user = user.ok_or("no user is named")?;
-    let (mut forgotten, mut revoked) = (false, true);
+    let mut forgotten = false;
+    let mut revoked = true;
     for of_server in sign_ins.values().flatten() {
         let SignIns::Users(users) = of_server else { continue };
         let done = users.sign_out(user).await?;

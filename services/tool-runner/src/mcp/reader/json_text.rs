@@ -51,7 +51,8 @@ fn find_messages(text: &str) -> JsonPieces {
 /// The `id` of a message that is no JSON: where it was cut off, or where it is deeper than is read.
 fn find_id(text: &str) -> Option<Value> {
     let bytes = text.as_bytes();
-    let (mut depth, mut at) = (0_usize, 0);
+    let mut depth = 0_usize;
+    let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'{' | b'[' => depth += 1,

@@ -85,7 +85,9 @@ impl PerUserServer {
     /// Has one of the signed-in users list the tools, for ever.
     async fn keep_listing(&self) -> std::convert::Infallible {
         // Those who must sign in again, as of the last sign-in.
-        let (mut failed, mut latest, mut reason) = (BTreeSet::new(), None, None);
+        let mut failed = BTreeSet::new();
+        let mut latest = None;
+        let mut reason = None;
         loop {
             let newest = self.sign_ins.latest_sign_in().await.ok().flatten();
             if newest != latest {

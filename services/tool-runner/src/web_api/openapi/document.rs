@@ -189,7 +189,8 @@ fn base_url(at: &LocatedOperation<'_>, wanted: &OperationSelection<'_>) -> Resul
 }
 
 fn description(operation: &Value, id: &str) -> String {
-    let (summary, more) = (text_field(operation, "summary").trim(), text_field(operation, "description").trim());
+    let summary = text_field(operation, "summary").trim();
+    let more = text_field(operation, "description").trim();
     let words = match (summary.is_empty(), more.is_empty()) {
         (true, true) => id.to_owned(),
         (false, true) => summary.to_owned(),
@@ -215,7 +216,8 @@ impl<'d> Arguments<'d> {
     }
 
     fn add_parameter(&mut self, parameter: &'d Value, wanted: &OperationSelection<'_>) -> Result<(), String> {
-        let (name, location) = (text_field(parameter, "name"), text_field(parameter, "in"));
+        let name = text_field(parameter, "name");
+        let location = text_field(parameter, "in");
         let lower = name.to_ascii_lowercase();
         if location == "header" && (NO_PARAMETERS.contains(&lower.as_str()) || wanted.given_headers.contains(&lower)) {
             return Ok(());

@@ -14,7 +14,9 @@ use crate::{intrinsics::IntrinsicContext, memories::KnownMemory};
 pub fn read(context: &IntrinsicContext<'_>, thread_id: &str, items: &[Value]) -> Result<Vec<MemoryAppended>, String> {
     // In the order in which the model was shown them.
     let shown = recall_known(context.state, thread_id).map(|(_, known)| known).unwrap_or_default();
-    let (mut taken, mut read, mut flaws) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let mut taken = BTreeSet::new();
+    let mut read = Vec::new();
+    let mut flaws = Vec::new();
     for (at, item) in items.iter().take(MOST).enumerate() {
         match read_memory(context, thread_id, (at, item), &shown, &mut taken) {
             Ok(memory) => read.push(memory),

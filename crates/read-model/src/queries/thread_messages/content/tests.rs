@@ -7,7 +7,8 @@ const TURN: Uuid = Uuid::from_u128(1);
 
 fn decided(event: Event) -> TimedEvent {
     let at = Time("2026-01-01T00:00:00Z".parse().unwrap());
-    let (event_id, correlation_id) = (Uuid::from_u128(9).to_string(), TURN.to_string());
+    let event_id = Uuid::from_u128(9).to_string();
+    let correlation_id = TURN.to_string();
     TimedEvent { at, event: DecidedEvent { event_id, correlation_id, event: Some(event), ..Default::default() } }
 }
 
@@ -69,9 +70,11 @@ fn a_task_that_is_begun_is_what_its_user_said_and_a_summary_is_the_systems() {
 #[test]
 fn a_result_names_its_call_and_says_whether_it_went_well() {
     let end = |ok: bool, result: Option<Value>, error: Option<&str>| {
-        let (error_kind, error_message) = (error.map(str::to_owned), error.map(|_| "too slow".to_owned()));
+        let error_kind = error.map(str::to_owned);
+        let error_message = error.map(|_| "too slow".to_owned());
         let ended_at = Time("2026-01-01T00:00:00Z".parse().unwrap());
-        let (action_id, correlation_id) = (Uuid::from_u128(5), TURN);
+        let action_id = Uuid::from_u128(5);
+        let correlation_id = TURN;
         let end = CallEnd { action_id, correlation_id, ended_at, ok, result, error_kind, error_message };
         let thread = ThreadContent { ends: HashMap::from([(action_id, end)]), ..ThreadContent::default() };
         build_message(&of(6, 0, EntryOrigin::End(action_id)), &thread)
@@ -123,7 +126,8 @@ fn what_the_agent_itself_carries_out_is_a_call_and_its_end_and_a_task_ends_with_
         ..Default::default()
     };
     let ended = |status: &str| {
-        let (result, reason) = ("All paid.".to_owned(), "no money".to_owned());
+        let result = "All paid.".to_owned();
+        let reason = "no money".to_owned();
         decided(Event::TaskEnded(TaskEnded { status: status.into(), result, reason, ..Default::default() }))
     };
     let steps = [step("done"), step("failed")].map(Event::ChainStepEnded).map(decided);

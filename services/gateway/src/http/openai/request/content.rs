@@ -34,7 +34,8 @@ pub fn parse(content: &Value, at: usize) -> Result<ChatContent<'_>, ChatError> {
         Value::Array(parts) => parts,
         _ => return Err(ChatError::invalid(Some(&name), format!("{name}: text or a list of parts is expected"))),
     };
-    let (mut texts, mut shown) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut shown = Vec::new();
     for (part_at, part) in parts.iter().enumerate() {
         let name = format!("{name}[{part_at}]");
         match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str)) {

@@ -122,7 +122,9 @@ fn assistant_entry(message: &Value, at: usize) -> Result<HistoryEntry, ChatError
     }
     let calls = calls.iter().map(|call| {
         let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (call_id, tool, arguments) = (text("/id"), text("/function/name"), text("/function/arguments"));
+        let call_id = text("/id");
+        let tool = text("/function/name");
+        let arguments = text("/function/arguments");
         ChatToolCall { call_id: truncate_call_id(call_id), tool: truncate_call_id(tool), arguments }
     });
     Ok(HistoryEntry::from_answer(&text, calls.collect()))
@@ -172,12 +174,14 @@ fn split_input(
     let last =
         messages.iter().enumerate().rev().find(|(_, message)| message.get("role").is_some_and(|role| role == "user"));
     let is_said = entries.iter().any(|entry| entry.role() == Role::User);
-    let (mut text, mut parts) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut parts = Vec::new();
     if let Some((at, message)) = last.filter(|_| is_said) {
         let said = content::parse(message.get("content").unwrap_or(&NOTHING), at)?;
         let found = said.words.len();
         if said.is_empty() && results.is_empty() || found > limits.max_text_bytes {
-            let (name, longest) = (format!("messages[{at}].content"), limits.max_text_bytes);
+            let name = format!("messages[{at}].content");
+            let longest = limits.max_text_bytes;
             let expected = format!("{name}: text of 1 to {longest} bytes is expected, found {found} bytes");
             return Err(ChatError::invalid(Some(&name), expected));
         }
@@ -218,7 +222,8 @@ pub fn seed_messages(history: &[HistoryEntry]) -> Vec<ChatMessage> {
         let calls = entry.message.calls.iter().map(|call| call.arguments.len() + call.tool.len() + call.call_id.len());
         entry.message.text.len() + calls.sum::<usize>()
     };
-    let (mut taken, mut first) = (0, history.len());
+    let mut taken = 0;
+    let mut first = history.len();
     for (at, entry) in history.iter().enumerate().rev().take(SEED_MESSAGES) {
         taken += bytes(entry);
         if taken > SEED_BYTES {

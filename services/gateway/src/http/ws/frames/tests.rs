@@ -37,7 +37,8 @@ pub fn samples() -> Vec<Value> {
     }))
     .unwrap();
     let change: v1::TurnStatus = serde_json::from_value(json!({ "turn_id": "t", "status": "started" })).unwrap();
-    let (problem, said) = (Problem::unknown_path(), about("", "r-1"));
+    let problem = Problem::unknown_path();
+    let said = about("", "r-1");
     let accepted: Vec<AcceptedInput> =
         ["message_id", "choice_id", "approval_id", "command_id"].map(AcceptedInput::sample).into();
     let mut samples = vec![

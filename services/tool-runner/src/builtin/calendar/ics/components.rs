@@ -191,7 +191,9 @@ fn find_value_start(rest: &str) -> Option<usize> {
 }
 
 fn split_quoted(text: &str, separator: char) -> Vec<&str> {
-    let (mut parts, mut quoted, mut from) = (Vec::new(), false, 0);
+    let mut parts = Vec::new();
+    let mut quoted = false;
+    let mut from = 0;
     for (at, c) in text.char_indices() {
         if c == '"' {
             quoted = !quoted;
@@ -214,7 +216,8 @@ fn decode_parameter(value: &str) -> String {
 }
 
 fn unescape_text(value: &str) -> String {
-    let (mut text, mut characters) = (String::with_capacity(value.len()), value.chars());
+    let mut text = String::with_capacity(value.len());
+    let mut characters = value.chars();
     while let Some(c) = characters.next() {
         match c {
             '\\' => match characters.next() {

@@ -101,7 +101,8 @@ fn parse_time_of_day(text: &str) -> Option<(Time, bool)> {
         return None;
     }
     let part = |from, to| i8::try_from(parse_digits(text.get(from..to)?)?).ok();
-    let (hour, minute) = (part(0, 2)?, part(2, 4)?);
+    let hour = part(0, 2)?;
+    let minute = part(2, 4)?;
     let second = if text.len() == 6 { part(4, 6)? } else { 0 };
     if (hour, minute, second) == (24, 0, 0) {
         return Some((Time::midnight(), true));
@@ -135,7 +136,9 @@ pub fn parse_duration(text: &str) -> Option<IcsDuration> {
         None => (false, text.strip_prefix('+').unwrap_or(&text)),
     };
     let mut length = IcsDuration { days: 0, seconds: 0 };
-    let (mut number, mut timed, mut parts) = (String::new(), false, 0);
+    let mut number = String::new();
+    let mut timed = false;
+    let mut parts = 0;
     for c in text.strip_prefix('P')?.chars() {
         if c.is_ascii_digit() && number.len() < MAX_DIGITS {
             number.push(c);

@@ -84,8 +84,11 @@ impl UserConnections {
         on_tools: OnTools,
     ) -> Self {
         let oauth = server.oauth.clone().unwrap_or_default();
-        let (most, idle) = (oauth.connections, Duration::from_millis(oauth.idle_ms));
-        let (open, tasks, stop) = (Mutex::default(), TaskTracker::new(), CancellationToken::new());
+        let most = oauth.connections;
+        let idle = Duration::from_millis(oauth.idle_ms);
+        let open = Mutex::default();
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
         Self { server, limits, questions, notes, sign_ins, on_tools, open, most, idle, tasks, stop }
     }
 
