@@ -134,7 +134,7 @@ const IMPURE: &[&str] = &[
     "Zoned::now",
     "new_v4",
     "now_v7",
-    "ids::entering",
+    "ids::generate",
     "kairo_core::bus",
 ];
 
@@ -204,7 +204,7 @@ const UNREPEATABLE: &[&str] = &[
     "SystemTime",
     "time::{Duration, Instant}",
     "std::time::Instant",
-    "ids::entering",
+    "ids::generate",
     "new_v4",
     "now_v7",
 ];
@@ -347,7 +347,7 @@ fn conditions_are_judged_when_deciding_only() {
     let mut found: Vec<PathBuf> = rust_files(&mind).into_iter().filter(|path| !is_test(path) && judges(path)).collect();
     found.retain(|path| !path.starts_with(mind.join("conditions")));
     found.sort();
-    assert_eq!(found, [mind.join("deliberation/firing.rs"), mind.join("wanted.rs")]);
+    assert_eq!(found, [mind.join("deliberation/task_firing.rs"), mind.join("pending_decision.rs")]);
 }
 
 #[test]

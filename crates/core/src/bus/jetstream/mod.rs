@@ -8,7 +8,7 @@ mod login;
 mod provision;
 mod publish;
 mod read;
-mod servers;
+mod reconnects;
 mod tail;
 mod trimming;
 
@@ -21,7 +21,7 @@ use kairo_events::sealing::SealingKey;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use self::{batch::InboxPool, isolation::IsolationDetector, servers::Servers};
+use self::{batch::InboxPool, isolation::IsolationDetector, reconnects::Reconnects};
 pub use self::{
     login::TLS,
     tail::{RECOUNT_AFTER, count_pending},
@@ -51,7 +51,7 @@ pub struct JetStream {
     violations: ViolationCounter,
     inboxes: InboxPool,
     isolation: IsolationDetector,
-    servers: Servers,
+    reconnects: Reconnects,
     /// Readers of the log that may be opened at once, and how long that is waited for.
     opening: Arc<Semaphore>,
     reader_timeout: Duration,
@@ -78,7 +78,7 @@ impl JetStream {
         let has_others = servers.len() > 1 || nats.replicas > 1;
         let isolated_after = has_others.then_some(Duration::from_millis(nats.isolated_after_ms));
         let client = options.connect(servers).await?;
-        let servers = Servers::watch(client.clone());
+        let reconnects = Reconnects::watch(client.clone());
         let jetstream = ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
         Ok(Self {
             client,
@@ -90,7 +90,7 @@ impl JetStream {
             violations,
             inboxes: InboxPool::default(),
             isolation: IsolationDetector::new(isolated_after),
-            servers,
+            reconnects,
             opening: Arc::new(Semaphore::new(OPENED_AT_ONCE)),
             reader_timeout: Duration::from_millis(nats.reader_timeout_ms),
         })

@@ -20,18 +20,18 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{JetStream, servers::Servers};
+use super::{JetStream, reconnects::Reconnects};
 use crate::{
     bus::port::{Cause, StoreError, StreamTail, TailStart},
     record::RawMessage,
 };
 
 /// The time a pull stays open at the server.
-const PULL_EXPIRES: Duration = Duration::from_secs(120);
-/// The time between two heartbeats of a pull. The server is asked after two missed ones, or as soon as [`Servers`] changed. A server
-/// of several can be cut off without anybody being told; one alone cannot.
-const HEARTBEAT_OF_ONE: Duration = Duration::from_secs(15);
-const HEARTBEAT_OF_SEVERAL: Duration = Duration::from_secs(5);
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+/// The time between two heartbeats of a pull: the server is asked after two missed ones. One server alone is restarted or cut off only
+/// with the connection, which [`Reconnects`] shows; of several, the one that has the reader may be lost while the connection stands.
+const HEARTBEAT_OF_ONE: Duration = Duration::from_secs(14);
+const HEARTBEAT_OF_SEVERAL: Duration = Duration::from_secs(1);
 /// The longest silence tolerated while the server does not report the reader lost.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// Most messages that are handed over at once.
@@ -59,7 +59,7 @@ struct ConsumerTail {
     /// The error that ended the tail after the last messages handed over.
     broken: Option<Cause>,
     silence: HeartbeatSilence,
-    servers: Servers,
+    reconnects: Reconnects,
     /// True if there is only one server, so that one that does not answer is taken to be busy.
     waits_for_answers: bool,
 }
@@ -129,7 +129,7 @@ impl JetStream {
             pending: info.num_pending,
             broken: None,
             silence: HeartbeatSilence::new(heartbeat),
-            servers: self.servers.clone(),
+            reconnects: self.reconnects.clone(),
             waits_for_answers: !self.isolation.has_other_servers(),
         }))
     }
@@ -181,9 +181,9 @@ impl ConsumerTail {
                 0 => tokio::select! {
                     biased;
                     message = self.messages.next() => message,
-                    () = self.servers.wait_for_change() => {
-                        if self.is_lost().await {
-                            return Err("the server that had this reader is gone, or has forgotten it".into());
+                    () = self.reconnects.wait_for_next() => {
+                        if self.count_pulls().await.is_err_and(|error| !self.is_busy(&error)) {
+                            return Err("the server has forgotten this reader".into());
                         }
                         continue;
                     }
@@ -210,17 +210,32 @@ impl ConsumerTail {
         self.pending < before
     }
 
-    /// Returns true if heartbeats were missed because the reader is gone. A server that is counting messages for other
-    /// readers is silent for seconds, and a new reader would make it count once more. With several servers, no answer
-    /// means that the server that had the reader is away.
+    /// Returns true if heartbeats were missed because the reader, or its open pull, is gone: a server that was restarted may have
+    /// the reader again, and nobody who pulls. A server that is counting messages for other readers is silent for
+    /// seconds, and a new reader would make it count once more. With several servers, no answer means that the
+    /// server that had the reader is away.
     async fn is_lost(&mut self) -> bool {
         let since = self.silence.note_missed(Instant::now());
-        let known = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream);
-        let known: Result<PullConsumer, ConsumerError> = known.await;
+        let pulls = self.count_pulls().await;
         let now = Instant::now();
         self.silence.note_probe(now);
-        let waits = |error: &ConsumerError| self.waits_for_answers && error.kind() == ConsumerErrorKind::TimedOut;
-        known.is_err_and(|error| !waits(&error)) || now - since > LONGEST_SILENCE
+        let is_silent_for_long = now - since > LONGEST_SILENCE;
+        match pulls {
+            Ok(0) => true,
+            Ok(_) => is_silent_for_long,
+            Err(error) => is_silent_for_long || !self.is_busy(&error),
+        }
+    }
+
+    /// Returns the number of open pulls that the server has of this reader.
+    async fn count_pulls(&self) -> Result<usize, ConsumerError> {
+        let consumer: PullConsumer = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream).await?;
+        Ok(consumer.cached_info().num_waiting)
+    }
+
+    /// Returns true if the server did not answer although there is no other one.
+    fn is_busy(&self, error: &ConsumerError) -> bool {
+        self.waits_for_answers && error.kind() == ConsumerErrorKind::TimedOut
     }
 
     fn accept_message<E: Into<Cause>>(&mut self, message: Option<Result<Message, E>>) -> Result<RawMessage, Cause> {
