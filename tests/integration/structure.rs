@@ -211,8 +211,10 @@ const UNREPEATABLE: &[&str] = &[
 
 /// The folders of the crates that are delivered.
 const PRODUCT: [&str; 3] = ["services", "crates", "clients/cli"];
-/// Longest file, in lines, tests and generated code aside.
-const LONGEST: usize = 420;
+/// Longest file, in lines, comments, tests and generated code aside.
+const LONGEST: usize = 440;
+/// Calls that tie a task to its replica.
+const HOSTS: [&str; 2] = [".host_task(", ".host("];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -366,7 +368,7 @@ fn simulated_files_reach_the_world_through_the_port() {
         found.extend((fair > 0).then(|| format!("{}: {fair} select! without biased", path.display())));
         // What a killed or frozen replica must not go on with.
         let statements = code.split("tasks.spawn(").skip(1).filter_map(|spawned| spawned.split(';').next());
-        let bare = statements.filter(|spawned| !spawned.contains(".host_task(")).count();
+        let bare = statements.filter(|spawned| !HOSTS.iter().any(|host| spawned.contains(host))).count();
         found.extend((bare > 0).then(|| format!("{}: {bare} tasks without a host", path.display())));
     }
     assert!(found.is_empty(), "{found:#?}");
