@@ -157,7 +157,7 @@ async fn what_no_event_names_goes_and_makes_room_and_what_one_names_stays() {
 }
 
 /// Returns all entries that the store keeps.
-pub async fn kept(objects: &MediaStore) -> Vec<MediaObject> {
+pub async fn stored_objects(objects: &MediaStore) -> Vec<MediaObject> {
     let (there, kept) = objects.follow_objects().await.unwrap();
     let kept = kept.take(usize::try_from(there).unwrap());
     kept.map(|kept| kept.unwrap().expect("it is damaged")).collect().await
@@ -174,30 +174,30 @@ async fn what_was_named_or_stored_again_since_it_was_judged_is_not_removed() {
     store().await.unwrap();
 
     // Somebody names it after it was seen to be old.
-    let judged = kept(&objects).await.remove(0);
+    let judged = stored_objects(&objects).await.remove(0);
     assert!(objects.touch(&digest, Duration::ZERO).await.unwrap());
     assert!(!objects.remove(&judged).await.unwrap());
     assert_eq!(loaded().await.as_ref(), Some(&bytes));
     // Somebody stores it again.
-    let judged = kept(&objects).await.remove(0);
+    let judged = stored_objects(&objects).await.remove(0);
     store().await.unwrap();
     assert!(!objects.remove(&judged).await.unwrap());
     assert_eq!(loaded().await.as_ref(), Some(&bytes));
     // Nobody does: it goes, once, and whoever would name it then is told so.
-    let judged = kept(&objects).await.remove(0);
+    let judged = stored_objects(&objects).await.remove(0);
     assert!(objects.remove(&judged).await.unwrap() && !objects.remove(&judged).await.unwrap());
     assert!(!objects.touch(&digest, Duration::ZERO).await.unwrap());
     assert_eq!(loaded().await, None);
     // Stored again it is there, whatever is forgotten of the one before.
-    let removed = kept(&objects).await.remove(0);
+    let removed = stored_objects(&objects).await.remove(0);
     assert!(removed.is_removed);
     store().await.unwrap();
     objects.forget_removed(&removed).await.unwrap();
     assert_eq!(loaded().await.as_ref(), Some(&bytes));
-    let judged = kept(&objects).await.remove(0);
+    let judged = stored_objects(&objects).await.remove(0);
     objects.remove(&judged).await.unwrap();
-    objects.forget_removed(&kept(&objects).await.remove(0)).await.unwrap();
-    assert!(kept(&objects).await.is_empty());
+    objects.forget_removed(&stored_objects(&objects).await.remove(0)).await.unwrap();
+    assert!(stored_objects(&objects).await.is_empty());
     world.end().await;
 }
 

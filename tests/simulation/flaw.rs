@@ -131,7 +131,7 @@ fn with(headers: &Headers, changed: &str, to: &str) -> Headers {
 }
 
 /// Returns the messages that a replica reads as its flaw changes them.
-pub fn seen(world: &mut World, replica: usize, mut raws: Vec<RawMessage>) -> Vec<RawMessage> {
+pub fn filter_messages(world: &mut World, replica: usize, mut raws: Vec<RawMessage>) -> Vec<RawMessage> {
     let service = world.replicas[replica].service;
     if world.faults.outdated_catalogue && service == Service::AgentRuntime {
         raws.iter_mut().for_each(forget_consent_in);

@@ -117,8 +117,8 @@ impl Memory {
     }
 
     /// Returns the messages that a replica reads as its flaw changes them.
-    fn seen(&self, raws: Vec<RawMessage>) -> Vec<RawMessage> {
-        self.world(|world| world.seen(self.replica, raws))
+    fn visible_messages(&self, raws: Vec<RawMessage>) -> Vec<RawMessage> {
+        self.world(|world| world.visible_messages(self.replica, raws))
     }
 }
 
@@ -139,7 +139,7 @@ impl StreamStore for Memory {
     ) -> Result<Option<RawMessage>, StoreError> {
         let subject = subject.to_owned();
         let found = self.look(stream, asked, move |stream, view| stream.last(&subject, view)).await?;
-        Ok(self.seen(found.into_iter().collect()).pop())
+        Ok(self.visible_messages(found.into_iter().collect()).pop())
     }
 
     async fn message_at(
@@ -149,7 +149,7 @@ impl StreamStore for Memory {
         asked: ReadSource,
     ) -> Result<Option<RawMessage>, StoreError> {
         let found = self.look(stream, asked, move |stream, view| stream.message_at(sequence, view)).await?;
-        Ok(self.seen(found.into_iter().collect()).pop())
+        Ok(self.visible_messages(found.into_iter().collect()).pop())
     }
 
     async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<RawMessage>, StoreError> {
@@ -165,14 +165,14 @@ impl StreamStore for Memory {
         let filter = filter.to_owned();
         let read = move |stream: &Stream, view| stream.page(&filter, after, most, view);
         let MessagePage { messages, more } = self.look(stream, ReadSource::Any, read).await?;
-        Ok(MessagePage { messages: self.seen(messages), more })
+        Ok(MessagePage { messages: self.visible_messages(messages), more })
     }
 
     async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<RawMessage>, StoreError> {
         let filters = filters.to_vec();
         let look = move |stream: &Stream, view| stream.last_of_each(&filters, view);
         let found = self.look(stream, ReadSource::Any, look).await?;
-        Ok(self.seen(found))
+        Ok(self.visible_messages(found))
     }
 
     async fn delete_message(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
@@ -313,7 +313,7 @@ impl StreamTail for Reading {
     async fn next_batch(&mut self) -> Result<Vec<RawMessage>, Cause> {
         let arrived = receive_batch(&mut self.messages).await?;
         self.pending = self.pending.saturating_sub(arrived.len() as u64);
-        Ok(self.port.seen(arrived))
+        Ok(self.port.visible_messages(arrived))
     }
 }
 

@@ -355,8 +355,8 @@ impl World {
     }
 
     /// Returns the messages that a replica reads as its flaw changes them.
-    pub fn seen(&mut self, replica: usize, raws: Vec<RawMessage>) -> Vec<RawMessage> {
-        flaw::seen(self, replica, raws)
+    pub fn visible_messages(&mut self, replica: usize, raws: Vec<RawMessage>) -> Vec<RawMessage> {
+        flaw::filter_messages(self, replica, raws)
     }
 
     /// Stores a message from outside, whatever goes wrong elsewhere: its sender repeats it until it is stored.

@@ -309,7 +309,7 @@ mod tests {
         EventJson { event_id, causation_id, correlation_id: Uuid::from_u128(2), ..event(type_name, payload) }
     }
 
-    fn told() -> EventJson {
+    fn outcome_event() -> EventJson {
         EventJson { event_id: Uuid::from_u128(8), ..event(v1::AgentChoice::TYPE, json!({})) }
     }
 
@@ -319,13 +319,16 @@ mod tests {
         let words = EventJson { correlation_id: Uuid::from_u128(2), causation_id: None, ..say() };
         let others = EventJson { correlation_id: Uuid::from_u128(3), ..words.clone() };
         let done = Some(OrderOutcome::Done { text: "going on".into() });
-        assert_eq!(outcome(AwaitedEvent::Words, &[words.clone(), told(), others, matched.clone()]), None);
-        assert_eq!(outcome(AwaitedEvent::Words, &[told(), told(), matched.clone(), words]), done);
+        assert_eq!(outcome(AwaitedEvent::Words, &[words.clone(), outcome_event(), others, matched.clone()]), None);
+        assert_eq!(outcome(AwaitedEvent::Words, &[outcome_event(), outcome_event(), matched.clone(), words]), done);
         let asked = decided(v1::ApprovalRequested::TYPE, json!({"tool": "email.send", "arguments": "{}"}));
-        assert!(matches!(outcome(AwaitedEvent::Words, &[told(), matched, asked]), Some(OrderOutcome::Asked { .. })));
+        assert!(matches!(
+            outcome(AwaitedEvent::Words, &[outcome_event(), matched, asked]),
+            Some(OrderOutcome::Asked { .. })
+        ));
         let refused = event(v1::AgentFailed::TYPE, json!({"kind": "unknown_offer", "text": "unknown_offer: none"}));
         let refusal = Some(OrderOutcome::Failed { reason: "unknown_offer: none".into() });
-        assert_eq!(outcome(AwaitedEvent::Words, &[told(), refused]), refusal);
+        assert_eq!(outcome(AwaitedEvent::Words, &[outcome_event(), refused]), refusal);
     }
 
     #[test]
@@ -336,33 +339,36 @@ mod tests {
             ..event(v1::ToolResult::TYPE, json!({"action_id": Uuid::from_u128(action), "ok": true, "text": "sent"}))
         };
         let done = Some(OrderOutcome::Done { text: "sent".into() });
-        assert_eq!(outcome(AwaitedEvent::Result, &[told(), call.clone(), result(7)]), None);
-        assert_eq!(outcome(AwaitedEvent::Result, &[told(), call, result(9)]), done);
+        assert_eq!(outcome(AwaitedEvent::Result, &[outcome_event(), call.clone(), result(7)]), None);
+        assert_eq!(outcome(AwaitedEvent::Result, &[outcome_event(), call, result(9)]), done);
         let failed = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "failed", "reason": "no such tool"}));
         let reason = "the step ended: failed: no such tool".to_owned();
-        assert_eq!(outcome(AwaitedEvent::Result, &[told(), failed]), Some(OrderOutcome::Failed { reason }));
+        assert_eq!(outcome(AwaitedEvent::Result, &[outcome_event(), failed]), Some(OrderOutcome::Failed { reason }));
     }
 
     #[test]
     fn a_cancel_ends_with_its_result_or_with_the_end_of_what_waited_for_consent() {
         let result = event(v1::ToolResult::TYPE, json!({"ok": true, "text": "{}"}));
-        assert_eq!(outcome(AwaitedEvent::End, &[told(), result]), Some(OrderOutcome::Done { text: "{}".into() }));
+        assert_eq!(
+            outcome(AwaitedEvent::End, &[outcome_event(), result]),
+            Some(OrderOutcome::Done { text: "{}".into() })
+        );
         let stopped = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "stopped", "reason": "ann canceled it"}));
         let done = Some(OrderOutcome::Done { text: "the step ended: stopped: ann canceled it".into() });
-        assert_eq!(outcome(AwaitedEvent::End, &[told(), stopped]), done);
+        assert_eq!(outcome(AwaitedEvent::End, &[outcome_event(), stopped]), done);
     }
 
     #[test]
     fn a_refusal_of_consent_ends_with_whatever_is_decided_on_it() {
         let thought = decided(v1::AgentThought::TYPE, json!({"text": "then not"}));
         let done = Some(OrderOutcome::Done { text: "the agent was told, and goes on".into() });
-        assert_eq!(outcome(AwaitedEvent::Decision, &[told(), thought]), done);
+        assert_eq!(outcome(AwaitedEvent::Decision, &[outcome_event(), thought]), done);
         let ended = decided(v1::ChainEnded::TYPE, json!({"outcome": "failed", "reason": "ann rejected it"}));
         let done = Some(OrderOutcome::Done { text: "the chain ended: failed: ann rejected it".into() });
-        assert_eq!(outcome(AwaitedEvent::Decision, &[told(), ended]), done);
+        assert_eq!(outcome(AwaitedEvent::Decision, &[outcome_event(), ended]), done);
         let reason = "not_in_doubt: no".to_owned();
         assert_eq!(
-            outcome(AwaitedEvent::Decision, &[told(), failed("not_in_doubt")]),
+            outcome(AwaitedEvent::Decision, &[outcome_event(), failed("not_in_doubt")]),
             Some(OrderOutcome::Failed { reason })
         );
     }
@@ -397,14 +403,17 @@ mod tests {
         ] {
             let effect = decided(type_name, payload);
             let done = Some(OrderOutcome::Done { text: words.to_owned() });
-            assert_eq!(outcome(AwaitedEvent::Effect, &[told(), effect.clone()]), done);
+            assert_eq!(outcome(AwaitedEvent::Effect, &[outcome_event(), effect.clone()]), done);
             assert_eq!(outcome(AwaitedEvent::Effect, &[effect]), None, "it may have another cause");
         }
         for kind in
             ["unknown_chain", "unknown_task", "unknown_thread", "unknown_team", "team_over_budget", "team_unchanged"]
         {
             let reason = format!("{kind}: no");
-            assert_eq!(outcome(AwaitedEvent::Effect, &[told(), failed(kind)]), Some(OrderOutcome::Failed { reason }));
+            assert_eq!(
+                outcome(AwaitedEvent::Effect, &[outcome_event(), failed(kind)]),
+                Some(OrderOutcome::Failed { reason })
+            );
         }
     }
 

@@ -200,7 +200,7 @@ mod tests {
         entry(id as u64 + 10, &format!("order.{name}"), serde_json::to_vec(&order).unwrap())
     }
 
-    fn known(lines: &[MessageLine], asked: &[&str]) -> DataKeyBucketState {
+    fn state_of_keys(lines: &[MessageLine], asked: &[&str]) -> DataKeyBucketState {
         let asked = asked.iter().map(|name| user(name)).collect();
         let mut known = DataKeyBucketState::default();
         lines.iter().for_each(|line| known.apply_entry(line, &asked));
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn an_order_that_the_log_does_not_know_to_be_carried_out_is_carried_out_again() {
         let lines = [order("ann", 1, ForgettingStep::Done, 2), order("bob", 2, ForgettingStep::Done, 1)];
-        let known = known(&lines, &[]);
+        let known = state_of_keys(&lines, &[]);
         let again = known.plan_replay(&BTreeSet::from([Uuid::from_u128(2)]), &ForgottenUserList::default());
         assert_eq!(again.users(), ["ann"]);
         let renewed = read(&again.apply_to_line(lines[0].clone()));
@@ -227,14 +227,14 @@ mod tests {
     fn keys_up_to_the_one_of_the_order_are_destroyed_and_newer_ones_stay() {
         let keys = [1, 2, 3].map(|generation| entry(generation, &format!("user.ann.{generation}"), "key"));
         let lines = [&keys[..], &[order("ann", 1, ForgettingStep::Told, 2)]].concat();
-        let again = known(&lines, &[]).plan_replay(&BTreeSet::new(), &ForgottenUserList::default());
+        let again = state_of_keys(&lines, &[]).plan_replay(&BTreeSet::new(), &ForgottenUserList::default());
         let applied = keys.clone().map(|key| again.apply_to_line(key).data);
         assert_eq!(applied, [data_keys::destroyed_mark(), data_keys::destroyed_mark(), b"key".to_vec()]);
         let other = entry(9, "user.ann-b.1", "key");
         assert_eq!(again.apply_to_line(other.clone()), other);
         // Of one that was just given it is not known yet which key it takes.
         let asked = [order("ann", 1, ForgettingStep::Asked, 0)];
-        let again = known(&asked, &[]).plan_replay(&BTreeSet::new(), &ForgottenUserList::default());
+        let again = state_of_keys(&asked, &[]).plan_replay(&BTreeSet::new(), &ForgottenUserList::default());
         assert_eq!(again.apply_to_line(keys[0].clone()), keys[0]);
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let lines = [entry(1, "user.ann.1", "key"), entry(2, "user.ann.2", "key"), entry(3, "agent.ann.1", "key")];
         let list =
             ForgottenUserList { forgotten: vec![ForgottenUser { user: user("ann"), order_id: Uuid::from_u128(7) }] };
-        let known = known(&lines, &["ann"]);
+        let known = state_of_keys(&lines, &["ann"]);
         let again = known.plan_replay(&BTreeSet::new(), &list);
         assert_eq!(again.apply_to_line(lines[1].clone()).data, data_keys::destroyed_mark());
         assert_eq!(again.apply_to_line(lines[2].clone()), lines[2]);

@@ -52,7 +52,7 @@ fn usage() -> Value {
 }
 
 /// A stream with one delta that ends for this reason.
-fn said(delta: Value, finish: &str) -> Vec<u8> {
+fn stream_of_delta(delta: Value, finish: &str) -> Vec<u8> {
     stream(&[chunk(delta, Value::Null), chunk(json!({}), json!(finish)), usage()])
 }
 
@@ -73,7 +73,7 @@ fn answers_are_read_whole_whatever_form_they_have() {
     let whole = json!({ "model": "m", "choices": [{ "index": 0, "message": { "role": "assistant", "content": "A complete answer." }, "finish_reason": "stop" }] });
     let pretty = serde_json::to_string_pretty(&whole).unwrap();
     for bytes in [
-        said(json!({ "role": "assistant", "content": "A complete answer." }), "stop"),
+        stream_of_delta(json!({ "role": "assistant", "content": "A complete answer." }), "stop"),
         // Without a reason, or with an empty one.
         stream(&[hello("A complete answer."), chunk(json!({}), Value::Null), usage()]),
         stream(&[chunk(json!({ "content": "A complete " }), json!("")), chunk(json!({ "role": null, "content": "answer.", "tool_calls": null }), json!("")), chunk(json!({}), json!("stop"))]),
@@ -114,7 +114,7 @@ fn answers_are_read_whole_whatever_form_they_have() {
 #[test]
 fn text_is_whole_however_its_characters_are_cut_or_broken() {
     let text = "日本語 😀 конец";
-    assert_eq!(read(&said(json!({ "content": text }), "stop")).unwrap().text, text);
+    assert_eq!(read(&stream_of_delta(json!({ "content": text }), "stop")).unwrap().text, text);
     let halves = b"data: {\"choices\":[{\"delta\":{\"content\":\"a\\ud83d\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\\ude00b\"},\"finish_reason\":\"stop\"}]}\n\n";
     assert_eq!(read(halves).unwrap().text, "a😀b");
     let invalid = b"data: {\"choices\":[{\"delta\":{\"content\":\"caf\xe9 broken\"},\"finish_reason\":\"stop\"}]}\n\n";
@@ -152,7 +152,7 @@ fn how_an_answer_ended_is_a_fact() {
         ),
         (json!({ "tool_calls": [call(0, "c1", "tools__now", json!("{}"))] }), "stop", "complete", ""),
     ] {
-        let completion = read(&said(delta.clone(), finish)).unwrap();
+        let completion = read(&stream_of_delta(delta.clone(), finish)).unwrap();
         assert_eq!((completion.ending.as_str(), completion.text.as_str()), (ending, text), "{delta} {finish}");
     }
 }
@@ -187,7 +187,11 @@ fn errors_within_answers_and_half_answers_are_no_answers() {
         (b"".to_vec(), ErrorKind::MalformedAnswer, "empty"),
         (b"data: {\"choices\": [\n\n".to_vec(), ErrorKind::MalformedAnswer, "no JSON"),
         (b"{\"choices\": [".to_vec(), ErrorKind::MalformedAnswer, "no JSON"),
-        (said(json!({ "content": "x" }), "MALFORMED_FUNCTION_CALL"), ErrorKind::MalformedAnswer, "cannot read"),
+        (
+            stream_of_delta(json!({ "content": "x" }), "MALFORMED_FUNCTION_CALL"),
+            ErrorKind::MalformedAnswer,
+            "cannot read",
+        ),
     ] {
         let error = read(&bytes).unwrap_err();
         assert_eq!(error.kind, kind, "{}", String::from_utf8_lossy(&bytes));
@@ -203,7 +207,7 @@ fn a_broken_connection_is_told_from_an_end() {
     assert_eq!((error.kind, error.is_unmarked_end), (ErrorKind::MalformedAnswer, false));
     assert!(error.message.contains("reset"));
     assert_eq!(read_by(b": wait\n\n", 3, &broken).unwrap_err().kind, ErrorKind::Unavailable);
-    let finished = said(json!({ "content": "All." }), "stop");
+    let finished = stream_of_delta(json!({ "content": "All." }), "stop");
     assert_eq!(read_by(&finished, 7, &broken).unwrap().0.text, "All.");
     // One that never marks its end is believed once that is known.
     let unmarked = format!("data: {}\n\n", chunk(json!({ "content": "All." }), Value::Null));
@@ -230,7 +234,7 @@ fn what_is_too_long_is_an_error_and_no_memory() {
 fn calls_are_read_with_what_belongs_to_them() {
     let mut signed = call(0, "c1", "tools__now", json!(TOKYO));
     signed["extra_content"] = json!({ "google": { "thought_signature": "SIG==" } });
-    let completion = read(&said(
+    let completion = read(&stream_of_delta(
         json!({ "role": "assistant", "reasoning_content": "I need the time.", "tool_calls": [signed] }),
         "stop",
     ))
@@ -240,7 +244,7 @@ fn calls_are_read_with_what_belongs_to_them() {
     assert_eq!(called.passed_back, r#"{"extra_content":{"google":{"thought_signature":"SIG=="}}}"#);
     assert_eq!(completion.passed_back, r#"{"reasoning_content":"I need the time."}"#);
     assert_eq!((completion.reasoning.as_str(), completion.ending.as_str()), ("I need the time.", "complete"));
-    let words = read(&said(json!({ "reasoning_content": "hm", "content": "Hello" }), "stop")).unwrap();
+    let words = read(&stream_of_delta(json!({ "reasoning_content": "hm", "content": "Hello" }), "stop")).unwrap();
     assert_eq!(words.passed_back, "", "nothing is wanted back without calls");
 }
 
@@ -270,14 +274,15 @@ fn calls_are_read_however_they_are_written() {
             TOKYO,
         ),
     ] {
-        let completion = read(&said(delta.clone(), "stop")).unwrap();
+        let completion = read(&stream_of_delta(delta.clone(), "stop")).unwrap();
         assert_eq!(calls_of(&completion), [("tools.now", expected)], "{delta}");
         assert_eq!((completion.text.as_str(), completion.ending.as_str()), ("", "complete"), "{delta}");
         let message = json!({ "choices": [{ "message": delta, "finish_reason": "stop" }] });
         assert_eq!(calls_of(&read(message.to_string().as_bytes()).unwrap()), [("tools.now", expected)], "{message}");
     }
     let ghost =
-        read(&said(json!({ "tool_calls": [call(0, "c1", "delete_everything", json!("{}"))] }), "stop")).unwrap();
+        read(&stream_of_delta(json!({ "tool_calls": [call(0, "c1", "delete_everything", json!("{}"))] }), "stop"))
+            .unwrap();
     assert_eq!(calls_of(&ghost), [("delete_everything", "{}")]);
     let same = call(0, "same", "tools__now", json!("{}"));
     let twice = read(

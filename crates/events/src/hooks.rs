@@ -53,34 +53,37 @@ impl HookRegistration {
 mod tests {
     use super::*;
 
-    fn said(trigger: &str, state: HookState, sequence: u64) -> HookRegistration {
+    fn registration(trigger: &str, state: HookState, sequence: u64) -> HookRegistration {
         HookRegistration { trigger: trigger.to_owned(), state, decided: DecisionPosition { sequence, position: 0 } }
     }
 
     #[test]
     fn whatever_the_order_of_decisions_the_outcome_is_the_same() {
-        let made = said("github.push", HookState::Active, 1);
-        let paused = said("", HookState::Paused, 2);
-        let resumed = said("", HookState::Active, 3);
+        let made = registration("github.push", HookState::Active, 1);
+        let paused = registration("", HookState::Paused, 2);
+        let resumed = registration("", HookState::Active, 3);
         let mut orders = vec![];
         for (a, b, c) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)] {
             let all = [made.clone(), paused.clone(), resumed.clone()];
             let [a, b, c] = [a, b, c].map(|index: usize| all[index].clone());
             orders.push(a.clone().merge(b).merge(c).merge(a));
         }
-        assert!(orders.iter().all(|outcome| *outcome == said("github.push", HookState::Active, 3)), "{orders:?}");
+        assert!(
+            orders.iter().all(|outcome| *outcome == registration("github.push", HookState::Active, 3)),
+            "{orders:?}"
+        );
     }
 
     #[test]
     fn only_an_active_task_with_a_trigger_waits() {
-        assert_eq!(said("github.push", HookState::Active, 1).active_trigger(), Some("github.push"));
+        assert_eq!(registration("github.push", HookState::Active, 1).active_trigger(), Some("github.push"));
         for other in [
-            said("", HookState::Active, 1),
-            said("github.push", HookState::Paused, 1),
-            said("a.b", HookState::Ended, 1),
+            registration("", HookState::Active, 1),
+            registration("github.push", HookState::Paused, 1),
+            registration("a.b", HookState::Ended, 1),
         ] {
             assert_eq!(other.active_trigger(), None);
         }
-        assert!(!said("github.push", HookState::Paused, 1).can_be_dropped());
+        assert!(!registration("github.push", HookState::Paused, 1).can_be_dropped());
     }
 }

@@ -456,7 +456,7 @@ mod tests {
 
     use super::*;
 
-    fn sent(asked: &ModelRequest, shown: &[ShownPart], settings: RequestSettings<'_>) -> Value {
+    fn request_body(asked: &ModelRequest, shown: &[ShownPart], settings: RequestSettings<'_>) -> Value {
         let wire = to_raw_value(&wire_tools(&asked.tools)).unwrap();
         serde_json::to_value(build_body(asked, &wire, shown, settings)).unwrap()
     }
@@ -522,12 +522,12 @@ mod tests {
             "stream_options": { "include_usage": true },
             "max_completion_tokens": 9,
         });
-        assert_eq!(sent(&asked, &[], settings), expected);
+        assert_eq!(request_body(&asked, &[], settings), expected);
         let plain =
             RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
         let empty = ModelRequest::from_messages("heavy", Vec::new());
-        assert_eq!(sent(&empty, &[], plain), nothing);
+        assert_eq!(request_body(&empty, &[], plain), nothing);
     }
 
     #[test]
@@ -554,7 +554,7 @@ mod tests {
             ShownPart::Told("gone"),
             data("image/gif"),
         ];
-        let sent = sent(
+        let sent = request_body(
             &asked,
             &shown,
             RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() },
@@ -611,7 +611,7 @@ mod tests {
         let schema = AnswerSchema { name: "n".into(), schema: r#"{"type":"object"}"#.into(), is_strict: true };
         asked.answer_schema = Some(schema);
         let body = |takes: EndpointFeatures| {
-            sent(&asked, &[], RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes })
+            request_body(&asked, &[], RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes })
         };
         let usual = EndpointFeatures::default();
         let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": { "type": "object" }, "strict": true } });

@@ -192,7 +192,7 @@ impl Agent {
     }
 
     /// Returns the blocks of the runtime in the last request, after the prompt.
-    fn told(&self) -> Vec<String> {
+    fn spoken_texts(&self) -> Vec<String> {
         let messages = self.asked.last().unwrap().messages.iter();
         let told = |message: &PromptMessage| match message {
             PromptMessage::User { text, .. } | PromptMessage::Tool { text, .. } => {
@@ -346,7 +346,7 @@ fn a_message_is_answered_while_a_tool_runs_and_the_model_is_told_that_it_does() 
     assert!(shown.contains("still running"), "{shown}");
     agent.learns(&asked, &actions(&asked)[0], "7");
     assert_eq!(acts(&agent.decides(&[says("seven")]).unwrap()), ["seven"]);
-    assert!(agent.told().last().unwrap().ends_with("answer it now: first"));
+    assert!(agent.spoken_texts().last().unwrap().ends_with("answer it now: first"));
 }
 
 #[test]

@@ -217,15 +217,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn asked(caller: &str, text: &str) -> CountedRequest {
+    fn counted_request(caller: &str, text: &str) -> CountedRequest {
         CountedRequest { caller: Some(caller.to_owned()), text: text.to_owned(), ..CountedRequest::default() }
     }
 
     #[test]
     fn requests_are_counted_when_they_come_and_when_they_end() {
         let tally = Arc::new(Tally::default());
-        let one = tally.open(asked("a", "hello"));
-        let two = tally.open(asked("a", "hello"));
+        let one = tally.open(counted_request("a", "hello"));
+        let two = tally.open(counted_request("a", "hello"));
         let three = tally.open(CountedRequest { text: "bye".to_owned(), ..CountedRequest::default() });
         one.mark_answered();
         drop(two);
@@ -242,7 +242,7 @@ mod tests {
         let tally = Arc::new(Tally::default());
         for number in 0..TEXTS + 5 {
             tally
-                .open(asked(&format!("caller-{number}"), &"ä".repeat(number / TEXTS * TEXT_CHARS + number)))
+                .open(counted_request(&format!("caller-{number}"), &"ä".repeat(number / TEXTS * TEXT_CHARS + number)))
                 .mark_answered();
         }
         let page = tally.page(true, false);
@@ -258,7 +258,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("journal");
         let tally = Arc::new(Tally::with_journal(&file).expect("a journal"));
-        tally.open(CountedRequest { number: 1, rule: Some("chat".to_owned()), ..asked("a", "hello") }).mark_answered();
+        tally
+            .open(CountedRequest { number: 1, rule: Some("chat".to_owned()), ..counted_request("a", "hello") })
+            .mark_answered();
         drop(tally.open(CountedRequest { number: 2, ..CountedRequest::default() }));
         let text = std::fs::read_to_string(&file).expect("it is written");
         let lines: Vec<serde_json::Value> =

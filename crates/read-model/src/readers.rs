@@ -129,19 +129,19 @@ mod tests {
     use super::*;
     use crate::TABLES_SQL;
 
-    fn made() -> Vec<String> {
+    fn table_names() -> Vec<String> {
         TABLES.map(str::to_owned).to_vec()
     }
 
     #[test]
     fn every_table_is_read_by_gateway_and_what_memory_search_needs_by_tool_runner() {
         let [gateway, tool_runner] = READERS;
-        let sql = gateway.generation_grants("kairo_7", &made());
+        let sql = gateway.generation_grants("kairo_7", &table_names());
         for table in TABLES {
             assert!(sql.contains(&format!("GRANT SELECT ON kairo_7.{table} TO kairo_gateway;")), "{table}: {sql}");
         }
         assert_eq!(
-            tool_runner.generation_grants("kairo_7", &made()),
+            tool_runner.generation_grants("kairo_7", &table_names()),
             "GRANT USAGE ON SCHEMA kairo_7 TO kairo_tool_runner;\
              GRANT SELECT ON kairo_7.memories TO kairo_tool_runner;\
              GRANT SELECT (agent, thread_id, user_id) ON kairo_7.threads TO kairo_tool_runner;"

@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn said(expression: &str) -> ExpressionOutcome {
+    fn evaluate_expression(expression: &str) -> ExpressionOutcome {
         let state = json!({
             "cursor": 9,
             "in_flight": { "a": { "tool": "tools.now" } },
@@ -114,11 +114,11 @@ mod tests {
             "size(in_flight) == 1 && in_flight.a.tool == 'tools.now'",
             "threads.exists(id, threads[id].title.contains('invoice'))",
         ] {
-            assert_eq!(said(holds), ExpressionOutcome::Holds, "{holds}");
+            assert_eq!(evaluate_expression(holds), ExpressionOutcome::Holds, "{holds}");
         }
-        assert_eq!(said("cursor > 9"), ExpressionOutcome::DoesNot);
+        assert_eq!(evaluate_expression("cursor > 9"), ExpressionOutcome::DoesNot);
         for unclear in ["turns.a.due == 1", "in_flight.b.tool == 'x'", "cursor + 1", "cursr == 9"] {
-            assert!(matches!(said(unclear), ExpressionOutcome::Unclear(_)), "{unclear}");
+            assert!(matches!(evaluate_expression(unclear), ExpressionOutcome::Unclear(_)), "{unclear}");
         }
     }
 

@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    fn told(before: &Value, after: &Value) -> Vec<String> {
+    fn difference_lines(before: &Value, after: &Value) -> Vec<String> {
         let text = |value: Option<Value>| value.map_or("-".to_owned(), |value| value.to_string());
         let line = |it: StateDifference| format!("{}: {} {}", it.path, text(it.before), text(it.after));
         find_differences(before, after).into_iter().map(line).collect()
@@ -60,8 +60,8 @@ mod tests {
     fn each_place_that_differs_is_named_and_nothing_else() {
         let before = json!({ "cursor": 4, "threads": { "a": { "said": ["x", "y"] } }, "same": [1, { "b": 2 }] });
         let after = json!({ "cursor": 9, "threads": { "b": {} , "a": { "said": ["x"] } }, "same": [1, { "b": 2 }] });
-        assert_eq!(told(&before, &after), ["cursor: 4 9", r#"threads.a.said.1: "y" -"#, "threads.b: - {}"]);
-        assert_eq!(told(&before, &before), [""; 0]);
-        assert_eq!(told(&json!(1), &json!("1")), [r#": 1 "1""#]);
+        assert_eq!(difference_lines(&before, &after), ["cursor: 4 9", r#"threads.a.said.1: "y" -"#, "threads.b: - {}"]);
+        assert_eq!(difference_lines(&before, &before), [""; 0]);
+        assert_eq!(difference_lines(&json!(1), &json!("1")), [r#": 1 "1""#]);
     }
 }

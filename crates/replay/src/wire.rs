@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(text: &str) -> ReplayedCall {
+    fn replayed_call(text: &str) -> ReplayedCall {
         let part = Part { media_type: "image/png".into(), name: "a.png".into(), size: 7, ..Default::default() };
         let user = PromptMessage::User { text: text.into(), parts: vec![part] };
         let request =
@@ -99,13 +99,13 @@ mod tests {
                 { "role": "user", "content": "look\n[image a.png, 7 bytes] (its bytes are not in the log)" },
             ],
         });
-        assert_eq!(body(&asked("look")), expected);
+        assert_eq!(body(&replayed_call("look")), expected);
     }
 
     #[test]
     fn the_command_holds_the_same_body_and_nothing_that_a_shell_or_a_terminal_obeys() {
         let nasty = "$(rm -rf /) `x` ' \" \u{9b}2J \u{202e} END_OF_REQUEST\nEND_OF_REQUEST\n";
-        let command = curl(&asked(nasty));
+        let command = curl(&replayed_call(nasty));
         let mut lines = command.lines();
         assert!(lines.next().unwrap().ends_with("<<'END_OF_REQUEST'"));
         assert_eq!(lines.next_back(), Some(END));
@@ -113,6 +113,6 @@ mod tests {
         assert!(!text.contains(&END), "{text:?}");
         assert!(text.iter().all(|line| !line.chars().any(|letter| letter.is_control() || letter == '\u{202e}')));
         let sent: Value = serde_json::from_str(&text.join("\n")).unwrap();
-        assert_eq!(sent, body(&asked(nasty)));
+        assert_eq!(sent, body(&replayed_call(nasty)));
     }
 }

@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    fn taken(usage: &[ModelUsage], fallback: Option<&str>) -> PricedUsage {
+    fn price_usage(usage: &[ModelUsage], fallback: Option<&str>) -> PricedUsage {
         let prices = serde_json::from_value(json!({ "large": { "input": 1, "output": 1 } })).unwrap();
         PricedUsage::from_usage(usage, &prices, fallback.map(|price| serde_json::from_str(price).unwrap()))
     }
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_reached_cap_says_which_the_numbers_and_who_can_raise_it() {
         let spent = |today: u64, total: u64| {
-            let of = |tokens| taken(&[used("large", tokens)], None);
+            let of = |tokens| price_usage(&[used("large", tokens)], None);
             SpendingTotals { today: of(today), in_total: of(total) }
         };
         let owner = CapHolder::User("ann".into());
@@ -345,7 +345,8 @@ mod tests {
     fn unknown_money_reaches_a_cap_unless_something_counts_instead() {
         let usage = [used("large", 5), used("odd", 7)];
         let cap = caps(json!({ "cost_in_total": 5 }));
-        let spent = |fallback| SpendingTotals { today: PricedUsage::default(), in_total: taken(&usage, fallback) };
+        let spent =
+            |fallback| SpendingTotals { today: PricedUsage::default(), in_total: price_usage(&usage, fallback) };
         let unknown = cap.first_reached(&CapHolder::Installation, &spent(None), now()).unwrap();
         assert!(unknown.text.contains("not known (odd has no price"), "{}", unknown.text);
         let row = &cap.to_rows(&CapHolder::Installation, &spent(None), now())[0];
@@ -355,16 +356,16 @@ mod tests {
         let row = &cap.to_rows(&CapHolder::Installation, &counted, now())[0];
         assert_eq!((row.spent.as_deref(), row.left.as_deref()), (Some("0.700005"), Some("4.299995")));
         let nobody_counted = ModelUsage { uncounted: 1, ..used("large", 0) };
-        assert_eq!(taken(&[nobody_counted], Some(r#"{ "input": 1, "output": 0 }"#)).known_cost(), None);
-        assert_eq!(taken(&[used("odd", 0)], None).known_cost(), Some(TokenCost::default()), "it took nothing");
+        assert_eq!(price_usage(&[nobody_counted], Some(r#"{ "input": 1, "output": 0 }"#)).known_cost(), None);
+        assert_eq!(price_usage(&[used("odd", 0)], None).known_cost(), Some(TokenCost::default()), "it took nothing");
     }
 
     #[test]
     fn parts_add_up_to_the_whole_and_no_sum_wraps() {
         let usage: Vec<_> = (0..50).map(|at| used(["large", "odd"][at % 2], 1 << at)).collect();
-        let parts = usage.iter().map(|one| taken(std::slice::from_ref(one), None));
-        assert_eq!(parts.fold(PricedUsage::default(), |sum, part| sum.plus(&part)), taken(&usage, None));
+        let parts = usage.iter().map(|one| price_usage(std::slice::from_ref(one), None));
+        assert_eq!(parts.fold(PricedUsage::default(), |sum, part| sum.plus(&part)), price_usage(&usage, None));
         let most = [used("large", u64::MAX), used("large", u64::MAX)];
-        assert_eq!(taken(&most, None).tokens, u64::MAX);
+        assert_eq!(price_usage(&most, None).tokens, u64::MAX);
     }
 }

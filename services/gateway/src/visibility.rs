@@ -238,7 +238,7 @@ mod tests {
         .unwrap()
     }
 
-    fn known(turn: Option<&str>, thread: Option<&str>) -> KnownOwners {
+    fn known_owners(turn: Option<&str>, thread: Option<&str>) -> KnownOwners {
         let mut known = KnownOwners::default();
         let at = EventOrigin::new(Uuid::from_u128(TURN), "bob", Some("t"));
         known.record_lookup(&at, turn.map(str::to_owned), thread.map(str::to_owned));
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn whoever_is_named_is_concerned_and_nobody_else() {
         // Even in a turn and a thread of somebody else.
-        let known = known(Some("joe"), Some("joe"));
+        let known = known_owners(Some("joe"), Some("joe"));
         let say = json!({ "type": "say", "user": "ann", "text": "hello" });
         for event in [
             event("kairo.user.ann.message", v1::UserMessage::TYPE, None, json!({ "user": "joe" })),
@@ -279,7 +279,11 @@ mod tests {
             (Some("ann"), Some("joe"), Visibility::NotTheirs),
         ];
         for (turn, thread, expected) in cases {
-            assert_eq!(event_visibility(&result(), "ann", &known(turn, thread)), expected, "{turn:?} {thread:?}");
+            assert_eq!(
+                event_visibility(&result(), "ann", &known_owners(turn, thread)),
+                expected,
+                "{turn:?} {thread:?}"
+            );
         }
         assert_eq!(event_visibility(&result(), "ann", &KnownOwners::default()), Visibility::Unknown);
     }
@@ -302,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_concerns_no_user_is_not_shown() {
-        let known = known(Some("ann"), Some("ann"));
+        let known = known_owners(Some("ann"), Some("ann"));
         for subject in ["kairo.system.tool-runner.catalogue", "kairo.dlq.router.letter", "kairo.new.ann.thing", "x", ""]
         {
             let event = event(subject, "x", None, json!({ "user": "ann" }));

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::protocol::{OutputTotals, ResourceUsage};
 
-    fn asked(tool: &str) -> RequestedProcess {
+    fn requested_process(tool: &str) -> RequestedProcess {
         RequestedProcess {
             user: None,
             action: Uuid::from_u128(1),
@@ -251,10 +251,10 @@ mod tests {
     }
 
     fn ended(end: ProcessEnding) -> ProcessExited {
-        exited_body(&asked("process.spawn"), 5, "s-2", "/bin/a".to_owned(), end)
+        exited_body(&requested_process("process.spawn"), 5, "s-2", "/bin/a".to_owned(), end)
     }
 
-    fn seen(outcome: ExitOutcome, on_request: bool) -> ProcessExited {
+    fn exited_process(outcome: ExitOutcome, on_request: bool) -> ProcessExited {
         let mut tails = Tails::new(3);
         tails.push(Stream::Stdout, "abcd");
         tails.push(Stream::Stderr, "e");
@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn an_end_that_was_seen_says_all_there_is_to_say() {
-        let exited = seen(ExitOutcome::Exited { code: 3 }, false);
+        let exited = exited_process(ExitOutcome::Exited { code: 3 }, false);
         assert_eq!((exited.outcome.as_str(), exited.code, exited.signal), ("exited", Some(3), None));
         assert_eq!((exited.stdout_tail.as_str(), exited.stderr_tail.as_str()), ("bcd", "e"));
         assert_eq!((exited.stdout_bytes, exited.stderr_bytes, exited.reason.as_str()), (4, 1, ""));
         assert_eq!(exited.usage.unwrap().wall_ms, 7);
-        let signaled = seen(ExitOutcome::Signaled { signal: 9 }, false);
+        let signaled = exited_process(ExitOutcome::Signaled { signal: 9 }, false);
         assert_eq!((signaled.outcome.as_str(), signaled.code, signaled.signal), ("signaled", None, Some(9)));
     }
 
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn whatever_was_not_the_process_s_own_end_has_a_reason() {
         for outcome in [ExitOutcome::TimedOut, ExitOutcome::Canceled, ExitOutcome::SupervisorLost] {
-            let exited = seen(outcome.clone(), false);
+            let exited = exited_process(outcome.clone(), false);
             assert_eq!(exited.outcome_word(), outcome.to_process_outcome());
             assert!(!exited.reason.is_empty(), "{outcome:?}");
         }
@@ -295,13 +295,13 @@ mod tests {
 
     #[test]
     fn who_wanted_it_stopped_is_said() {
-        let on_request = [seen(ExitOutcome::Canceled, true), ended(ProcessEnding::Withdrawn)];
+        let on_request = [exited_process(ExitOutcome::Canceled, true), ended(ProcessEnding::Withdrawn)];
         for exited in on_request {
             assert_eq!(exited.outcome, "canceled");
             assert!(exited.reason.contains(ON_REQUEST), "{}", exited.reason);
         }
-        assert!(!seen(ExitOutcome::Canceled, false).reason.contains(ON_REQUEST));
-        assert_eq!(seen(ExitOutcome::Exited { code: 0 }, true).reason, "", "it was faster");
+        assert!(!exited_process(ExitOutcome::Canceled, false).reason.contains(ON_REQUEST));
+        assert_eq!(exited_process(ExitOutcome::Exited { code: 0 }, true).reason, "", "it was faster");
     }
 
     #[test]

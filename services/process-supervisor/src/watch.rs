@@ -161,7 +161,7 @@ mod tests {
     use crate::protocol::Bounds;
 
     /// A lease of 5 s, 60 s to run, 2 s of grace.
-    fn held() -> ProcessWatch {
+    fn sample_watch() -> ProcessWatch {
         let bounds = Bounds {
             time_ms: 60_000,
             grace_ms: 2_000,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn running() -> ProcessWatch {
-        let mut watch = held();
+        let mut watch = sample_watch();
         assert_eq!(watch.on_input(WatchInput::Go, s(1)), Some(Effect::Release));
         watch
     }
@@ -210,8 +210,14 @@ mod tests {
 
     #[test]
     fn nothing_runs_before_the_gate_opens() {
-        assert_eq!(held().on_input(WatchInput::SupervisorGone, s(1)), Some(Effect::Finish(Cause::SupervisorLost)));
-        assert_eq!(held().on_input(WatchInput::Cancel { grace: s(1) }, s(1)), Some(Effect::Finish(Cause::Canceled)));
+        assert_eq!(
+            sample_watch().on_input(WatchInput::SupervisorGone, s(1)),
+            Some(Effect::Finish(Cause::SupervisorLost))
+        );
+        assert_eq!(
+            sample_watch().on_input(WatchInput::Cancel { grace: s(1) }, s(1)),
+            Some(Effect::Finish(Cause::Canceled))
+        );
     }
 
     #[test]
@@ -219,7 +225,7 @@ mod tests {
         let mut watch = running();
         assert_eq!(watch.on_input(WatchInput::Go, s(2)), None);
 
-        let mut watch = held();
+        let mut watch = sample_watch();
         watch.on_input(WatchInput::SupervisorGone, s(1));
         assert_eq!(watch.on_input(WatchInput::Go, s(1)), None);
     }
@@ -227,7 +233,7 @@ mod tests {
     #[test]
     fn a_silent_supervisor_is_lost_in_every_phase() {
         let lost = Some(Effect::Finish(Cause::SupervisorLost));
-        assert_eq!(held().check_deadlines(s(5)), lost);
+        assert_eq!(sample_watch().check_deadlines(s(5)), lost);
         assert_eq!(running().check_deadlines(s(5)), lost);
 
         let mut stopping = running();

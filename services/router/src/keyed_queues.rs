@@ -143,7 +143,7 @@ mod tests {
         Name::parse(text).unwrap()
     }
 
-    fn said(sequence: u64, bytes: usize) -> PendingMessage {
+    fn pending_message(sequence: u64, bytes: usize) -> PendingMessage {
         let raw = RawMessage {
             sequence,
             subject: String::new(),
@@ -161,11 +161,11 @@ mod tests {
     fn a_line_goes_on_one_by_one_and_what_does_not_fit_is_read_again() {
         let mut lines = KeyedQueues::default();
         let line = (name("ann"), Some(name("cook")));
-        assert!(matches!(lines.enqueue(line.clone(), said(1, HELD_BYTES)), Some(QueuedMessage::Here(_))));
-        assert!(lines.enqueue(line.clone(), said(2, 1)).is_none());
+        assert!(matches!(lines.enqueue(line.clone(), pending_message(1, HELD_BYTES)), Some(QueuedMessage::Here(_))));
+        assert!(lines.enqueue(line.clone(), pending_message(2, 1)).is_none());
         // The first of a line is always at hand.
         let other = (name("bob"), Some(name("cook")));
-        assert!(matches!(lines.enqueue(other.clone(), said(3, 1)), Some(QueuedMessage::Here(_))));
+        assert!(matches!(lines.enqueue(other.clone(), pending_message(3, 1)), Some(QueuedMessage::Here(_))));
         assert_eq!((lines.len(), lines.first_sequence()), (3, Some(1)));
         assert!(matches!(lines.complete_first(&line), Some(QueuedMessage::There(2))));
         assert!(lines.complete_first(&other).is_none());
@@ -178,8 +178,8 @@ mod tests {
         let mut lines = KeyedQueues::default();
         let line = (name("ann"), Some(name("cook")));
         for sequence in 1..=3 {
-            lines.enqueue(line.clone(), said(sequence, 1));
-            lines.enqueue((name("ann"), None), said(10 + sequence, 1));
+            lines.enqueue(line.clone(), pending_message(sequence, 1));
+            lines.enqueue((name("ann"), None), pending_message(10 + sequence, 1));
         }
         let long = InputQueue::for_user_line(&name("cook"), &name("ann"));
         assert_eq!(lines.queues_longer_than(2).collect::<Vec<_>>(), [(long.clone(), 3, 2)]);

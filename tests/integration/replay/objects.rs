@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     command_line::kairo,
-    objects::{image, kept},
+    objects::{image, stored_objects},
     world::{Wanted, World},
 };
 
@@ -100,7 +100,7 @@ async fn models_are_shown_the_images_of_an_incident_file_without_a_server() {
 
     // One that is no longer stored is missing, and takes no room.
     let store = MediaStore::new(&world.bus);
-    let stored = kept(&store).await.into_iter().find(|kept| kept.digest == second).unwrap();
+    let stored = stored_objects(&store).await.into_iter().find(|kept| kept.digest == second).unwrap();
     assert!(store.remove(&stored).await.unwrap());
     let (missing, told, text) = export("missing.kairo", &[]).await;
     assert_eq!((&told["objects"]["count"], &told["objects"]["missing_digests"]), (&json!(1), &json!([second])));

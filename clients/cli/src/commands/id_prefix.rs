@@ -68,7 +68,7 @@ fn hex_digits(id: &str) -> impl Iterator<Item = char> {
 mod tests {
     use super::*;
 
-    fn found(prefix: &str) -> Result<&'static str, Error> {
+    fn find_id(prefix: &str) -> Result<&'static str, Error> {
         let ids = ["abcdef00-0000-0000-0000-000000000001", "abcdef00-0000-0000-0000-000000000002"];
         let ids = ids.into_iter().chain(["12345678-0000-0000-0000-000000000000"]);
         prefix.parse::<IdPrefix>().unwrap().find_unique(ids, |id| *id, "action", "kairo actions")
@@ -78,13 +78,13 @@ mod tests {
     fn an_id_may_be_shortened_as_long_as_it_names_one() {
         let id = "12345678-0000-0000-0000-000000000000";
         for prefix in [&short_id(id), "123456", "12345678-00", id] {
-            assert_eq!(found(prefix).unwrap(), id, "{prefix}");
+            assert_eq!(find_id(prefix).unwrap(), id, "{prefix}");
         }
         let whole = "ABCDEF00-0000-0000-0000-000000000002";
-        assert_eq!(found(whole).unwrap(), whole.to_lowercase());
+        assert_eq!(find_id(whole).unwrap(), whole.to_lowercase());
         assert_eq!(whole.parse::<IdPrefix>().unwrap().full_id(), Some(whole.to_lowercase()));
-        assert!(found("abcdef").unwrap_err().to_string().starts_with("2 actions have ids that begin with abcdef"));
-        assert!(found("fedcba").unwrap_err().to_string().starts_with("no action has an id that begins with fedcba"));
+        assert!(find_id("abcdef").unwrap_err().to_string().starts_with("2 actions have ids that begin with abcdef"));
+        assert!(find_id("fedcba").unwrap_err().to_string().starts_with("no action has an id that begins with fedcba"));
     }
 
     #[test]

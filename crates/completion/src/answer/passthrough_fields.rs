@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(pieces: &[Value], max_bytes: usize) -> Value {
+    fn merge_within(pieces: &[Value], max_bytes: usize) -> Value {
         let mut kept = PassthroughFields::new(max_bytes);
         pieces.iter().for_each(|piece| kept.add_fields(piece, &["role", "content"]));
         let text = kept.finish();
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_kept_as_it_came_however_it_is_cut() {
         let signature = json!({ "extra_content": { "google": { "thought_signature": "SIG==" } } });
-        assert_eq!(kept(std::slice::from_ref(&signature), 1_000), signature);
+        assert_eq!(merge_within(std::slice::from_ref(&signature), 1_000), signature);
         let pieces = [
             json!({ "role": "assistant", "reasoning_content": "I need ", "thinking_blocks": [{ "type": "thinking", "thinking": "a" }] }),
             json!({ "content": "x", "reasoning_content": "the time.", "extra_content": { "google": { "thought_signature": "SI" } } }),
@@ -139,8 +139,8 @@ mod tests {
             "tokens": 7,
             "thinking_blocks": [{ "type": "thinking", "thinking": "ab", "signature": "s" }, { "type": "thinking", "thinking": "c" }],
         });
-        assert_eq!(kept(&pieces, 10_000), whole);
-        assert_eq!(kept(&pieces, 60), Value::Null);
-        assert_eq!(kept(&[json!({ "role": "assistant", "a": null, "b": "", "c": [] })], 100), Value::Null);
+        assert_eq!(merge_within(&pieces, 10_000), whole);
+        assert_eq!(merge_within(&pieces, 60), Value::Null);
+        assert_eq!(merge_within(&[json!({ "role": "assistant", "a": null, "b": "", "c": [] })], 100), Value::Null);
     }
 }

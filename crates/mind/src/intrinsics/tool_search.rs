@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn found(query: &str) -> Vec<String> {
+    fn search_tools(query: &str) -> Vec<String> {
         let tools = [
             tool("github.create_issue", "Create a new issue in a repository"),
             tool("github.list_issues", "List issues of a repository"),
@@ -224,12 +224,17 @@ mod tests {
             ("slack.list_channels", "slack.list_channels"),
             ("repositories", "github.create_issue"),
         ] {
-            assert_eq!(found(query).first().map(String::as_str), Some(first), "{query}: {:?}", found(query));
+            assert_eq!(
+                search_tools(query).first().map(String::as_str),
+                Some(first),
+                "{query}: {:?}",
+                search_tools(query)
+            );
         }
-        assert_eq!(found("the of and"), [""; 0]);
-        assert_eq!(found("weather"), [""; 0]);
-        assert_eq!(found("slack").len(), 2, "all tools of a group are found by its name");
-        assert_eq!(found("slack.list_channels")[0], "slack.list_channels");
+        assert_eq!(search_tools("the of and"), [""; 0]);
+        assert_eq!(search_tools("weather"), [""; 0]);
+        assert_eq!(search_tools("slack").len(), 2, "all tools of a group are found by its name");
+        assert_eq!(search_tools("slack.list_channels")[0], "slack.list_channels");
     }
 
     #[test]

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// The secrets of a text, without their names.
-fn taken(text: &str) -> Vec<String> {
+fn secret_texts(text: &str) -> Vec<String> {
     redact(text).secrets.into_iter().map(|(_, secret)| secret).collect()
 }
 
@@ -26,7 +26,7 @@ fn what_is_said_to_be_a_password_is_taken_out() {
         ("mot de passe: Bonjour-123", "Bonjour-123"),
         ("password: password: hunter2", "hunter2"),
     ] {
-        assert_eq!(taken(text), [secret], "{text}");
+        assert_eq!(secret_texts(text), [secret], "{text}");
         assert!(!redact(text).text.contains(secret), "{text}");
     }
 }
@@ -65,7 +65,7 @@ fn pins_keys_and_cards_are_taken_out() {
     let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7\nabc+/=\n-----END RSA PRIVATE KEY-----";
     assert_eq!(redact(&format!("key:\n{pem}\nthanks")).text, "key:\n[secret private key]\nthanks");
     let words = "abandon ability able about above absent absorb abstract absurd abuse access accident";
-    assert_eq!(taken(&format!("seed phrase: {words}")), [words]);
+    assert_eq!(secret_texts(&format!("seed phrase: {words}")), [words]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn failed(error: CompletionError) -> Completion {
 }
 
 /// Returns how often a model that fails like this is asked, and the words that the turn ends with.
-fn asked(error: &CompletionError) -> (usize, kairo_proto::v1::Say) {
+fn request_and_reply(error: &CompletionError) -> (usize, kairo_proto::v1::Say) {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");
     let decided = agent.decides_with(|_| failed(error.clone())).unwrap();
@@ -40,12 +40,12 @@ fn what_passes_is_tried_longer_and_what_lasts_once() {
         ("schema_refused", false, 1),
     ];
     for (kind, transient, tries) in table {
-        let (times, said) = asked(&error(kind, transient));
+        let (times, said) = request_and_reply(&error(kind, transient));
         assert_eq!((times, said.failure.as_str(), said.r#final), (tries, kind, true));
         assert!(said.text.contains(kind) && !said.text.contains('<'), "{}", said.text);
     }
     let waits = CompletionError { retry_after_ms: 61_000, ..error("model_rate_limited", false) };
-    assert!(asked(&waits).1.text.ends_with("Please try again in 61 seconds."));
+    assert!(request_and_reply(&waits).1.text.ends_with("Please try again in 61 seconds."));
 }
 
 #[test]

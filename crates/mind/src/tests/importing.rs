@@ -49,7 +49,7 @@ fn again(agent: &mut Agent, of: &Record) {
     agent.mind.push(record).unwrap();
 }
 
-fn said(agent: &Agent, thread: &str) -> Vec<String> {
+fn thread_texts(agent: &Agent, thread: &str) -> Vec<String> {
     let entries = agent.mind.state.threads[thread].entries();
     entries.map(crate::intrinsics::threads::entry_text).collect()
 }
@@ -59,7 +59,7 @@ fn it_is_history_that_nobody_decides_on() {
     let mut agent = Agent::new();
     agent.write(&AGENT_IMPORTED, None, dinner());
     assert!(agent.decides(&[]).is_none());
-    assert_eq!(said(&agent, DINNER), ["user: stew?", "agent: Stew."]);
+    assert_eq!(thread_texts(&agent, DINNER), ["user: stew?", "agent: Stew."]);
     let thread = &agent.mind.state.threads[DINNER];
     assert_eq!((thread.title.as_str(), thread.summary.as_str(), thread.user.as_str()), (DINNER, "food", "ann"));
     assert!(thread.announced && thread.fresh.is_empty() && thread.news == 0);
@@ -98,7 +98,7 @@ fn parts_follow_each_other_within_their_threads() {
     agent.write(&AGENT_IMPORTED, None, part(2, 2, vec![message(LUNCH, "agent", "two")]));
     agent.write(&AGENT_IMPORTED, None, part(1, 2, vec![message(LUNCH, "user", "one")]));
     assert!(agent.decides(&[]).is_none());
-    assert_eq!(said(&agent, LUNCH), ["user: one", "agent: two"]);
+    assert_eq!(thread_texts(&agent, LUNCH), ["user: one", "agent: two"]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_user_goes_on_where_it_ended_unless_they_are_in_a_thread_already() {
     agent.write(&AGENT_IMPORTED, None, dinner());
     agent.hears("m1", "more?");
     agent.decides(&[says(r#"{"action": "continue"}"#), says("More.")]).unwrap();
-    assert_eq!(said(&agent, DINNER).last().map(String::as_str), Some("agent: More."));
+    assert_eq!(thread_texts(&agent, DINNER).last().map(String::as_str), Some("agent: More."));
 
     let mut agent = Agent::with(topics());
     agent.hears("m1", "hello");
@@ -139,7 +139,7 @@ fn a_user_goes_on_where_it_ended_unless_they_are_in_a_thread_already() {
     agent.decides(&[says(r#"{"action": "continue"}"#), says("Yes.")]).unwrap();
     let asked = serde_json::to_string(&agent.asked[1].messages).unwrap();
     assert!(asked.contains(DINNER) && asked.contains("food"), "what was had elsewhere can be chosen: {asked}");
-    assert_eq!(said(&agent, &own).last().map(String::as_str), Some("agent: Yes."));
+    assert_eq!(thread_texts(&agent, &own).last().map(String::as_str), Some("agent: Yes."));
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn nobody_elses_thread_is_added_to_and_texts_are_bounded() {
     theirs.messages[1].parts = vec![Part { media_type: "image/png".into(), ..Default::default() }];
     agent.write(&AGENT_IMPORTED, None, theirs);
     assert!(agent.decides(&[]).is_none());
-    assert_eq!(said(&agent, &own), ["user: hello", "agent: Hello."]);
-    let kept = said(&agent, DINNER).remove(0);
+    assert_eq!(thread_texts(&agent, &own), ["user: hello", "agent: Hello."]);
+    let kept = thread_texts(&agent, DINNER).remove(0);
     assert!(kept.len() < 40 * 1024 && kept.contains("bytes left out") && kept.contains("[image"), "{}", kept.len());
     assert_eq!(agent.mind.state.threads[DINNER].user, "joe");
 }

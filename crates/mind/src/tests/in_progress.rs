@@ -12,7 +12,7 @@ use super::*;
 
 /// The one thing in progress, as the model was told it.
 fn fact(agent: &Agent) -> Value {
-    let told = agent.told();
+    let told = agent.spoken_texts();
     let facts: Vec<&str> = told.last().unwrap().lines().collect();
     assert_eq!(facts[0], "In progress now, from the event log:");
     assert_eq!(facts.len(), 2, "{facts:?}");
@@ -74,7 +74,7 @@ fn nothing_in_progress_is_not_mentioned() {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");
     agent.decides(&[says("hi")]);
-    assert_eq!(agent.told(), Vec::<String>::new());
+    assert_eq!(agent.spoken_texts(), Vec::<String>::new());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_tool_in_flight_is_known_with_its_progress() {
     assert_eq!(fact["running_for_s"], json!(3), "from the decision at 3 to the message at 6");
     agent.learns(&decided, &action, "{}");
     agent.decides(&[says("done")]);
-    assert!(agent.told().iter().all(|text| !text.contains("In progress")), "{:?}", agent.told());
+    assert!(agent.spoken_texts().iter().all(|text| !text.contains("In progress")), "{:?}", agent.spoken_texts());
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn what_one_user_has_going_is_not_told_to_another() {
         AgentMessage { message_id: "1".into(), user: "bob".into(), text: "hello".into(), ..Default::default() };
     agent.write(&AGENT_MESSAGE, None, message);
     agent.decides(&[says("hi")]);
-    assert_eq!(agent.told(), Vec::<String>::new());
+    assert_eq!(agent.spoken_texts(), Vec::<String>::new());
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn the_end_of_a_process_in_the_background_is_told_to_the_user() {
     let (mut agent, decided, action) = in_background();
     exited(&mut agent, &decided, &action);
     let told = agent.decides(&[says("it failed")]).unwrap();
-    assert!(agent.told()[0].contains("exited with code 3"), "{:?}", agent.told());
-    assert!(agent.told()[0].contains("no rule"));
+    assert!(agent.spoken_texts()[0].contains("exited with code 3"), "{:?}", agent.spoken_texts());
+    assert!(agent.spoken_texts()[0].contains("no rule"));
     let event = decision(&told).events.last().unwrap();
     let Some(Event::Action(AgentAction { action: Some(Action::Say(say)) })) = &event.event else { panic!("{event:?}") };
     assert_eq!((say.user.as_str(), say.message_id.as_str(), say.r#final), ("ann", "", true));
@@ -176,10 +176,14 @@ fn a_process_that_was_to_end_is_no_news() {
     assert!(agent.decides(&[]).is_none());
     agent.learns(&stops, &actions(&stops)[0], "{}");
     agent.decides(&[says("stopped")]).unwrap();
-    assert!(agent.told().iter().all(|text| !text.contains("earlier message")), "nobody spoke: {:?}", agent.told());
+    assert!(
+        agent.spoken_texts().iter().all(|text| !text.contains("earlier message")),
+        "nobody spoke: {:?}",
+        agent.spoken_texts()
+    );
     agent.hears("m2", "and now?");
     agent.decides(&[says("it is over")]);
-    assert!(agent.told()[0].contains("is over"), "{:?}", agent.told());
+    assert!(agent.spoken_texts()[0].contains("is over"), "{:?}", agent.spoken_texts());
 }
 
 #[test]

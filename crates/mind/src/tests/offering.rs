@@ -56,7 +56,7 @@ fn system(request: &ModelRequest) -> &str {
 }
 
 /// Returns the names of the tools that searches in a decision found.
-fn found(decided: &Record) -> Vec<String> {
+fn offered_names(decided: &Record) -> Vec<String> {
     let of_step = |event: &kairo_proto::v1::DecidedEvent| {
         let Some(Event::ChainStepEnded(ChainStepEnded { result, .. })) = &event.event else { return None };
         serde_json::from_str::<Value>(result).ok()
@@ -77,7 +77,7 @@ fn a_tool_is_found_called_and_stays_listed_behind_the_others() {
     let search = asks_for("tools.find", json!({ "query": "create issue", "group": "github" }));
     let decided =
         agent.decides(&[search, asks_for("github.create_issue", json!({ "owner": "ann", "repo": "house" }))]).unwrap();
-    assert_eq!(found(&decided)[0], "github.create_issue");
+    assert_eq!(offered_names(&decided)[0], "github.create_issue");
     assert_eq!(acts(&decided), ["github.create_issue!"]);
     agent.learns(&decided, &actions(&decided)[0], "7");
     agent.decides(&[says("filed")]).unwrap();
@@ -87,7 +87,7 @@ fn a_tool_is_found_called_and_stays_listed_behind_the_others() {
     let [before, after, .., last, another] = agent.asked.as_slice() else { panic!("asked too little") };
     assert!(offered(before).len() < 30 && offered(before).last() == Some(&"tools.find"), "{:?}", offered(before));
     assert!(offered(after).starts_with(&offered(before)), "what was listed before stays as it was");
-    assert_eq!(&offered(after)[offered(before).len()..], found(&decided));
+    assert_eq!(&offered(after)[offered(before).len()..], offered_names(&decided));
     assert_eq!(offered(last), offered(after));
     assert_eq!(system(before), system(last));
     assert!(system(before).contains("- github (20): create_branch, create_comment"), "{}", system(before));
@@ -166,7 +166,7 @@ fn a_tool_that_is_not_listed_can_be_called_and_one_that_the_agent_has_not_cannot
     agent.hears("m2", "of gitlab, too");
     let search = asks_for("tools.find", json!({ "query": "gitlab label" }));
     let decided = agent.decides(&[search, says("there are none")]).unwrap();
-    assert!(found(&decided).iter().all(|name| !name.starts_with("gitlab.")), "{:?}", found(&decided));
+    assert!(offered_names(&decided).iter().all(|name| !name.starts_with("gitlab.")), "{:?}", offered_names(&decided));
     let mut agent = many(AgentProfile { tools: vec!["*".into(), "!gitlab.*".into()], ..Default::default() });
     agent.hears("m1", "list the labels of gitlab");
     let decided = agent.decides(&[calls(&["gitlab.list_label"]), says("I cannot")]).unwrap();

@@ -196,7 +196,7 @@ fn a_verdict_on_what_is_in_doubt_is_a_fact_to_go_on_from() {
         let (mut agent, action) = in_doubt();
         agent.is_told("a1", &action, verdict);
         let decided = agent.decides(&[says("thank you")]).unwrap();
-        let told = agent.told().concat();
+        let told = agent.spoken_texts().concat();
         assert!(told.contains(says_so) && told.contains("I looked") && told.contains(&action), "{told}");
         assert_eq!(acts(&decided), ["thank you"]);
         agent.is_told("a2", &action, verdict);
@@ -220,7 +220,7 @@ fn a_late_answer_is_a_fact_to_go_on_from() {
         let (mut agent, action) = in_doubt();
         answered_late(&mut agent, &action, error);
         let decided = agent.decides(&[says("thank you")]).unwrap();
-        let told = agent.told().concat();
+        let told = agent.spoken_texts().concat();
         assert!(told.contains(says_so) && told.contains("came late") && told.contains(&action), "{told}");
         assert!(told.contains(if error.is_some() { "no money" } else { "receipt" }), "{told}");
         assert_eq!(acts(&decided), ["thank you"]);
@@ -238,7 +238,7 @@ fn a_late_answer_says_otherwise_than_a_verdict_before() {
     agent.decides(&[says("I do it again")]).unwrap();
     answered_late(&mut agent, &action, None);
     agent.decides(&[says("it has happened")]).unwrap();
-    let told = agent.told().concat();
+    let told = agent.spoken_texts().concat();
     assert!(told.contains("whatever was found out about it before"), "{told}");
 }
 

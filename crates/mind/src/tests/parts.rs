@@ -24,7 +24,7 @@ impl Agent {
         self.write(&AGENT_MESSAGE, None, message)
     }
 
-    fn shown(&self) -> Vec<&str> {
+    fn shown_names(&self) -> Vec<&str> {
         self.asked.last().unwrap().media_parts().map(|part| part.name.as_str()).collect()
     }
 }
@@ -44,10 +44,10 @@ fn the_model_is_shown_what_a_user_sent_with_their_words_and_later_on() {
     let mut agent = Agent::new();
     agent.sees("m1", "Look.", &["a.png", "b.png"]);
     agent.decides(&[says("Nice.")]).unwrap();
-    assert_eq!(agent.shown(), ["a.png", "b.png"]);
+    assert_eq!(agent.shown_names(), ["a.png", "b.png"]);
     agent.sees("m2", "", &["c.png"]);
     agent.decides(&[says("Nicer.")]).unwrap();
-    assert_eq!(agent.shown(), ["a.png", "b.png", "c.png"]);
+    assert_eq!(agent.shown_names(), ["a.png", "b.png", "c.png"]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
         let decided = agent.log.last().unwrap().clone();
         agent.learns(&decided, &call, "noon");
         agent.decides(&[says("Noon.")]).unwrap();
-        (digests(&agent), agent.shown().len())
+        (digests(&agent), agent.shown_names().len())
     };
     let expected = next(read);
     assert_eq!(expected.1, 1);
@@ -107,7 +107,7 @@ fn where_only_words_will_do_a_part_is_named() {
     for named in ["And this?\\\\n[image b.png, 120 kB]", "[image a.png, 120 kB]"] {
         assert!(matching.contains(named), "{matching}");
     }
-    assert_eq!(agent.shown(), ["a.png", "b.png"]);
+    assert_eq!(agent.shown_names(), ["a.png", "b.png"]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_model_that_refuses_images_is_told_of_them_in_words() {
     agent.sees("m1", "Look.", &["a.png"]);
     let decided = agent.decides(&[refuses(), says("I cannot see it.")]).unwrap();
     assert_eq!(acts(&decided), ["model_refused?", "I cannot see it."]);
-    assert!(agent.shown().is_empty());
+    assert!(agent.shown_names().is_empty());
     let said = PromptMessage::user("Look.\n[image a.png, 120 kB] (you cannot be shown it)");
     assert!(agent.asked.last().unwrap().messages.contains(&said), "{:?}", agent.asked.last());
     // What is refused all the same is refused.
@@ -130,7 +130,7 @@ fn what_is_kept_of_a_message_is_bounded() {
     let mut agent = Agent::new();
     agent.sees("m1", "Look.", &["a.png"; 1_000]);
     agent.decides(&[says("So many.")]).unwrap();
-    assert_eq!(agent.shown().len(), 64);
+    assert_eq!(agent.shown_names().len(), 64);
 }
 
 impl Agent {
@@ -160,8 +160,8 @@ fn the_model_is_shown_what_came_with_results_behind_them() {
     agent.learns(&decided, second, "noon");
     agent.decides(&[says("Drawn.")]).unwrap();
     agent.assert_alternates();
-    assert_eq!(agent.shown(), ["a.png"]);
-    let told = agent.told();
+    assert_eq!(agent.shown_names(), ["a.png"]);
+    let told = agent.spoken_texts();
     assert!(
         told.iter().any(|told| told.contains("came with results") && told.contains("[image a.png, 120 kB]")),
         "{told:?}"
@@ -170,7 +170,7 @@ fn the_model_is_shown_what_came_with_results_behind_them() {
     agent.hears("m2", "And now?");
     agent.decides(&[says("Still.")]).unwrap();
     agent.assert_alternates();
-    assert_eq!(agent.shown(), ["a.png"]);
+    assert_eq!(agent.shown_names(), ["a.png"]);
 
     // Another replica, which reads the log.
     let mut read = Log::default();

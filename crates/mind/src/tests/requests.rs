@@ -15,7 +15,7 @@ use crate::{
 const TURNS: usize = 20;
 
 /// Returns the parts of a request as sent, in the order in which models read it: the tools first, then each message.
-fn sent(request: &ModelRequest) -> Vec<String> {
+fn message_texts(request: &ModelRequest) -> Vec<String> {
     let tools = to_raw_value(&chat_completions::wire_tools(&request.tools)).unwrap();
     let settings =
         RequestSettings { model: "m", stream: true, max_output_tokens: 0, takes: EndpointFeatures::default() };
@@ -59,7 +59,7 @@ fn most_of_a_conversation_could_be_served_from_a_prefix_cache() {
     let mut served = 0;
     let mut all = 0;
     for request in &agent.asked {
-        let text = sent(request).join("\n");
+        let text = message_texts(request).join("\n");
         let (common, tokens) = cached(&text, &earlier);
         served += common;
         all += tokens;
@@ -78,7 +78,7 @@ fn most_of_a_conversation_could_be_served_from_a_prefix_cache() {
 fn what_is_told_of_the_moment_stands_behind_all_that_stays() {
     let agent = conversation(AgentProfile::default());
     for pair in agent.asked.windows(2) {
-        let [one, next] = [&pair[0], &pair[1]].map(|request| sent(request));
+        let [one, next] = [&pair[0], &pair[1]].map(|request| message_texts(request));
         // The last message may end with what is told of the moment.
         let kept = one.len() - 1;
         assert_eq!(one[..kept], next[..kept]);

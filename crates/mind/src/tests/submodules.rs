@@ -31,7 +31,7 @@ pub(super) fn late() -> Completion {
 }
 
 /// The submodule that is asked; none where it is the agent itself.
-pub(super) fn asked(request: &ModelRequest) -> Option<String> {
+pub(super) fn requested_voice(request: &ModelRequest) -> Option<String> {
     let PromptMessage::System { text } = request.messages.first()? else { return None };
     let name = text.split_once("Your name is ")?.1.split_once('.')?.0;
     text.starts_with("You are a submodule").then(|| name.to_owned())
@@ -40,7 +40,8 @@ pub(super) fn asked(request: &ModelRequest) -> Option<String> {
 impl Agent {
     /// Decides, each submodule saying this, the agent itself that.
     fn counsels(&mut self, voice: impl Fn(&str) -> Completion, own: Completion) -> Record {
-        let decided = self.decides_with(|request| asked(request).map_or_else(|| own.clone(), |name| voice(&name)));
+        let decided =
+            self.decides_with(|request| requested_voice(request).map_or_else(|| own.clone(), |name| voice(&name)));
         decided.expect("something to decide")
     }
 
@@ -70,7 +71,9 @@ fn each_new_input_goes_to_all_submodules_that_hear_it_at_once_and_what_they_say_
     assert_eq!(kinds(&decided), ["created", "critic thinks critic says no", "friend thinks friend says no", "say yes"]);
     let shown = agent.shown_last();
     assert!(shown.contains("critic: critic says no") && shown.contains("friend: friend says no"), "{shown}");
-    assert!(agent.asked.iter().filter(|it| asked(it).is_some()).all(|it| format!("{it:?}").contains("shall we?")));
+    assert!(
+        agent.asked.iter().filter(|it| requested_voice(it).is_some()).all(|it| format!("{it:?}").contains("shall we?"))
+    );
     let modules: Vec<_> = decision(&decided).completions.iter().map(|it| it.module.as_str()).collect();
     assert_eq!(modules, ["critic", "friend", ""]);
     assert!(agent.mind.state.turns.is_empty());
@@ -103,13 +106,14 @@ fn each_input_of_a_turn_is_shown_once_and_what_was_said_is_kept_for_its_later_st
     assert_eq!(kinds(&decided), ["critic thinks it is early", "say noon"]);
     let shown = agent.shown_last();
     assert!(shown.contains("be careful") && shown.contains("it is early"), "{shown}");
-    let of_result = agent.asked.iter().rfind(|it| asked(it).is_some()).unwrap();
+    let of_result = agent.asked.iter().rfind(|it| requested_voice(it).is_some()).unwrap();
     assert!(format!("{of_result:?}").contains("What is new (result)") && format!("{of_result:?}").contains("noon"));
     // An intrinsic within a decision is no new input.
     agent.hears("m2", "and what did we talk about?");
     let mut own = [asks_for("history.query", json!({})), says("the time")].into_iter();
-    let decided =
-        agent.decides_with(|request| if asked(request).is_some() { says("-") } else { own.next().unwrap() }).unwrap();
+    let decided = agent
+        .decides_with(|request| if requested_voice(request).is_some() { says("-") } else { own.next().unwrap() })
+        .unwrap();
     let asked_them = decision(&decided).completions.iter().filter(|it| !it.module.is_empty()).count();
     assert_eq!(asked_them, 1);
     agent.is_replayed();
@@ -133,7 +137,8 @@ fn if_uncertain_the_decision_module_asks_a_submodule_and_the_answer_comes_back_t
     agent.hears("m1", "may we?");
     let question = asks_for("submodule.ask", json!({ "name": "lawyer", "question": "Is it legal?" }));
     let mut own = [question, says("yes")].into_iter();
-    let answer = |request: &ModelRequest| if asked(request).is_some() { says("It is.") } else { own.next().unwrap() };
+    let answer =
+        |request: &ModelRequest| if requested_voice(request).is_some() { says("It is.") } else { own.next().unwrap() };
     let decided = agent.decides_with(answer).unwrap();
     let expected = [
         "created",
@@ -157,7 +162,7 @@ fn questions_end_after_three_rounds_and_a_failing_answer_ends_its_step_alone() {
     let question = || asks_for("submodule.ask", json!({ "name": "lawyer", "question": "Is it?" }));
     let mut own = [question(), question(), question(), question(), says("no")].into_iter();
     let mut theirs = [says("Yes."), late(), fails(true)].into_iter();
-    let answer = |request: &ModelRequest| match asked(request) {
+    let answer = |request: &ModelRequest| match requested_voice(request) {
         Some(_) => theirs.next().expect("asked in a fourth round"),
         None => own.next().unwrap(),
     };
@@ -200,7 +205,7 @@ fn submodules_are_added_and_removed_with_a_humans_consent() {
     assert_eq!(agent.mind.state.active_submodules().map(|voice| voice.name.as_str()).collect::<Vec<_>>(), ["critic"]);
     agent.hears("m2", "hello");
     agent.counsels(|_| says("hm"), says("hi"));
-    assert!(agent.asked.iter().any(|request| asked(request).as_deref() == Some("critic")));
+    assert!(agent.asked.iter().any(|request| requested_voice(request).as_deref() == Some("critic")));
     agent.is_replayed();
 }
 
@@ -212,7 +217,7 @@ fn users_change_submodules_only_where_the_profile_names_the_tools_for_it() {
         let mut agent = Agent::with(AgentProfile { submodules, tools, ..Default::default() });
         agent.hears("m1", "get yourself a critic");
         let add = asks_for("submodule.add", json!({ "name": "critic", "prompt": "You find fault." }));
-        let decided = agent.decides_with(|request| match asked(request) {
+        let decided = agent.decides_with(|request| match requested_voice(request) {
             Some(_) => says("-"),
             None if request.tools.iter().any(|tool| *tool.name == *"submodule.add") => panic!("it is offered"),
             None if agent_was_refused(request) => says("I cannot."),
@@ -307,13 +312,13 @@ fn submodules_ask_the_history_themselves_as_the_user_of_the_turn() {
     agent.counsels(|_| says("-"), says("noted"));
     agent.hears("m3", "which code?");
     let mut theirs = [asks_for("history.query", json!({ "words": "code" })), says("eight")].into_iter();
-    let answer = |request: &ModelRequest| match asked(request) {
+    let answer = |request: &ModelRequest| match requested_voice(request) {
         Some(_) => theirs.next().unwrap(),
         None => says("8"),
     };
     let decided = agent.decides_with(answer).unwrap();
     assert_eq!(kinds(&decided), ["memory thinks eight", "say 8"]);
-    let with_result = agent.asked.iter().rfind(|it| asked(it).is_some()).unwrap();
+    let with_result = agent.asked.iter().rfind(|it| requested_voice(it).is_some()).unwrap();
     let shown = format!("{:?}", with_result.messages);
     assert!(shown.contains("the code is 8") && !shown.contains("the code is 7"), "{shown}");
     agent.is_replayed();
@@ -397,7 +402,9 @@ fn whoever_works_in_the_background_is_shown_its_decisions_between_the_steps_of_a
     assert!(agent.shown_last().contains("time flies"), "{}", agent.shown_last());
     assert_eq!(kinds(&ended), ["task completed", "say noon"]);
     let mut left = Vec::new();
-    while let Some(record) = agent.works_with(|request| if asked(request).is_some() { says("-") } else { says("[]") }) {
+    while let Some(record) =
+        agent.works_with(|request| if requested_voice(request).is_some() { says("-") } else { says("[]") })
+    {
         left.push(kinds(&record).join(" "));
         assert!(left.len() < 9, "it never ends: {left:?}");
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{chains::kinds, *};
 
 /// An agent that was told to do this, by a chain with this one step.
-fn told(event: &str, params: Value) -> (Agent, Record) {
+fn agent_after_event(event: &str, params: Value) -> (Agent, Record) {
     let mut agent = Agent::with(AgentProfile { planning: "chain".into(), ..Default::default() });
     agent.hears("m1", "go");
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. go" } });
@@ -36,7 +36,8 @@ fn mail(agent: &mut Agent, sender: &str, subject: &str) {
 #[test]
 fn a_task_is_done_when_its_time_comes_and_only_once() {
     let action = json!([{ "event": "user.notify", "params": { "message": "Buy groceries" } }]);
-    let (mut agent, _) = told("task.schedule", json!({ "type": "delay", "delay": "1 hour", "action": action }));
+    let (mut agent, _) =
+        agent_after_event("task.schedule", json!({ "type": "delay", "delay": "1 hour", "action": action }));
     let id = task_id(&agent);
     due(&mut agent, &id, 1);
     let decided = agent.decides(&[]).unwrap();
@@ -50,7 +51,8 @@ fn a_task_is_done_when_its_time_comes_and_only_once() {
 #[test]
 fn a_repeated_task_expects_its_next_time() {
     let action = json!([{ "event": "http.get", "params": { "url": "http://a" } }]);
-    let (mut agent, _) = told("task.schedule", json!({ "type": "repeat", "interval": "1 hour", "action": action }));
+    let (mut agent, _) =
+        agent_after_event("task.schedule", json!({ "type": "repeat", "interval": "1 hour", "action": action }));
     let id = task_id(&agent);
     due(&mut agent, &id, 1);
     let decided = agent.decides(&[]).unwrap();
@@ -66,7 +68,8 @@ fn a_repeated_task_expects_its_next_time() {
 #[test]
 fn what_a_task_could_not_do_is_told_to_its_user() {
     let action = json!([{ "event": "user.notify", "params": { "message": "{event.nothing}" } }]);
-    let (mut agent, _) = told("task.schedule", json!({ "type": "delay", "delay": "1 hour", "action": action }));
+    let (mut agent, _) =
+        agent_after_event("task.schedule", json!({ "type": "delay", "delay": "1 hour", "action": action }));
     let id = task_id(&agent);
     due(&mut agent, &id, 1);
     let decided = kinds(&agent.decides(&[]).unwrap());
@@ -81,7 +84,7 @@ fn a_hook_waits_for_what_its_condition_says() {
         "condition": "sender contains 'Sarah' AND (subject contains 'budget' OR body contains 'budget')",
         "action": [{ "event": "user.notify", "params": { "message": "{event.sender} wrote: {event.subject}" } }],
     });
-    let (mut agent, _) = told("task.register", params);
+    let (mut agent, _) = agent_after_event("task.register", params);
     mail(&mut agent, "bob@example.com", "budget");
     assert!(agent.decides(&[]).is_none());
     mail(&mut agent, "Sarah <sarah@example.com>", "The budget");
@@ -97,7 +100,7 @@ fn what_happened_once_and_is_told_twice_triggers_a_hook_once() {
         ("post:github.push", Body::from(TaskTriggered { trigger: "github.push".into(), ..Default::default() })),
     ] {
         let action = json!([{ "event": "user.notify", "params": { "message": "There it is" } }]);
-        let (mut agent, _) = told("task.register", json!({ "trigger": trigger, "action": action }));
+        let (mut agent, _) = agent_after_event("task.register", json!({ "trigger": trigger, "action": action }));
         let route = if trigger.contains("email") { &EMAIL_RECEIVED } else { &TASK_TRIGGERED };
         let mut again = agent.write(route, None, body.clone());
         assert!(agent.decides(&[]).is_some());
@@ -117,7 +120,7 @@ fn a_condition_that_nothing_can_read_is_judged_by_a_model() {
         "condition": "if it looks urgent to you",
         "action": [{ "event": "user.notify", "params": { "message": "An invoice" } }],
     });
-    let (mut agent, _) = told("task.register", params);
+    let (mut agent, _) = agent_after_event("task.register", params);
     let triggered =
         || TaskTriggered { trigger: "erp.invoice".into(), data: r#"{"sum": 7}"#.into(), ..Default::default() };
     agent.write(&TASK_TRIGGERED, None, triggered());
@@ -133,7 +136,7 @@ fn a_condition_that_nothing_can_read_is_judged_by_a_model() {
 #[test]
 fn a_hook_is_not_triggered_by_what_it_does() {
     let params = json!({ "trigger": "post:http.get", "action": [{ "event": "http.get", "params": {} }] });
-    let (mut agent, _) = told("task.register", params);
+    let (mut agent, _) = agent_after_event("task.register", params);
     agent.hears("m2", "get it");
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. get" } });
     let first = agent.decides(&[says(&plan.to_string()), says(r#"["http.get"]"#)]).unwrap();
@@ -153,7 +156,7 @@ fn a_hook_before_a_step_may_change_or_stop_it() {
     let stop = json!({ "event": "step.stop", "params": { "reason": "not that one" } });
     for (action, expected) in [(change, "call http.get"), (stop, "step 0 stopped")] {
         let params = json!({ "trigger": "pre:http.get", "condition": "url contains 'x'", "action": [action] });
-        let (mut agent, _) = told("task.register", params);
+        let (mut agent, _) = agent_after_event("task.register", params);
         agent.hears("m2", "get it");
         let plan = json!({ "event": "agent.chain", "params": { "plan": "1. get" } });
         let chain = json!([{ "event": "http.get", "params": { "url": "x" } }]);
@@ -172,7 +175,7 @@ fn a_hook_before_a_step_may_change_or_stop_it() {
 
 #[test]
 fn tools_called_directly_pass_the_same_hooks() {
-    let (mut agent, _) = told(
+    let (mut agent, _) = agent_after_event(
         "task.register",
         json!({ "trigger": "pre:http.get", "action": [{ "event": "step.stop", "params": { "reason": "no net" } }] }),
     );
@@ -220,7 +223,8 @@ fn the_end_of_the_day_is_a_task_of_its_own() {
 #[test]
 fn what_a_task_makes_up_its_mind_to_do_is_done() {
     let action = json!(["agent.think"]);
-    let (mut agent, _) = told("task.schedule", json!({ "type": "delay", "delay": "1 hour", "action": action }));
+    let (mut agent, _) =
+        agent_after_event("task.schedule", json!({ "type": "delay", "delay": "1 hour", "action": action }));
     let id = task_id(&agent);
     due(&mut agent, &id, 1);
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. look" } });
@@ -237,7 +241,7 @@ fn what_a_task_makes_up_its_mind_to_do_is_done() {
 fn a_hook_before_a_step_sees_what_was_completed() {
     let stop = json!({ "event": "step.stop", "params": { "reason": "not there" } });
     let params = json!({ "trigger": "pre:http.get", "condition": "url contains 'secret'", "action": [stop] });
-    let (mut agent, _) = told("task.register", params);
+    let (mut agent, _) = agent_after_event("task.register", params);
     agent.hears("m2", "get it");
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. get" } });
     let chain = json!([{ "event": "http.get", "params": { "decide": "choose the url" } }]);
@@ -260,7 +264,7 @@ fn a_hook_before_a_step_sees_what_was_completed() {
 #[test]
 fn a_hook_is_not_triggered_by_what_ends_after_its_turn() {
     let params = json!({ "trigger": "post:http.get", "action": [["http.get", "agent.think"]] });
-    let (mut agent, _) = told("task.register", params);
+    let (mut agent, _) = agent_after_event("task.register", params);
     agent.hears("m2", "get it");
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. get" } });
     let first = agent.decides(&[says(&plan.to_string()), says(r#"["http.get"]"#)]).unwrap();
@@ -277,7 +281,7 @@ fn a_hook_is_not_triggered_by_what_ends_after_its_turn() {
 fn a_hook_is_given_the_long_arguments_of_a_call() {
     let notify = json!({ "event": "user.notify", "params": { "message": "{event.url}" } });
     let params = json!({ "trigger": "post:http.get", "condition": "url = 'http://a'", "action": [notify] });
-    let (mut agent, _) = told("task.register", params);
+    let (mut agent, _) = agent_after_event("task.register", params);
     agent.hears("m2", "get it");
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. get" } });
     let chain = json!([{ "event": "http.get", "params": { "url": "http://a", "body": "x".repeat(9_000) } }]);
@@ -312,7 +316,7 @@ fn a_thread_that_no_model_can_write_down_is_kept_as_it_was_said_beside_the_other
 
 #[test]
 fn an_answer_does_not_wait_for_a_summary_that_fails() {
-    let (mut agent, _) = told("task.register", json!({ "trigger": "post:a.b", "action": ["http.get"] }));
+    let (mut agent, _) = agent_after_event("task.register", json!({ "trigger": "post:a.b", "action": ["http.get"] }));
     agent.hears("m2", "get it");
     let plan = json!({ "event": "agent.chain", "params": { "plan": "1. get" } });
     let first = agent.decides(&[says(&plan.to_string()), says(r#"["http.get"]"#)]).unwrap();

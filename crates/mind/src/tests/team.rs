@@ -37,7 +37,7 @@ fn delegates(tasks: &[(&str, &str)]) -> Completion {
     Completion { tool_calls: tasks.iter().map(call).collect(), ..Default::default() }
 }
 
-fn told(worth: bool, summary: &str) -> Completion {
+fn briefing_answer(worth: bool, summary: &str) -> Completion {
     let briefing =
         json!({ "worth": worth, "reason": "it moves", "summary": summary, "text": format!("{summary}, in full") });
     says(&json!({ "memories": [], "briefing": briefing }).to_string())
@@ -218,7 +218,7 @@ fn stopping_the_task_of_a_lead_stops_what_its_workers_do_for_it() {
 }
 
 fn told_nothing() -> Completion {
-    told(false, "")
+    briefing_answer(false, "")
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_session_of_a_lead_ends_with_a_briefing_or_the_reason_why_not_and_the_time_o
     let mut agent = lead(0);
     agent.decides(&[]).unwrap();
     agent.works(&[says("NVIDIA is up 9 %.")]).unwrap();
-    let over = agent.works(&[told(true, "NVIDIA jumps")]).unwrap();
+    let over = agent.works(&[briefing_answer(true, "NVIDIA jumps")]).unwrap();
     assert_eq!(kinds(&over), ["briefed true", "say NVIDIA jumps, in full", "completed", "task scheduled"]);
     assert!(
         agent

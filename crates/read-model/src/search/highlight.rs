@@ -95,33 +95,36 @@ fn escape_into(text: &str, into: &mut String) {
 mod tests {
     use super::{super::words::parse_words, *};
 
-    fn shown(text: &str, query: &str) -> String {
+    fn highlight_text(text: &str, query: &str) -> String {
         snippet(text, &parse_words(query))
     }
 
     #[test]
     fn words_are_marked_also_misspelt_ones_and_beginnings() {
-        assert_eq!(shown("Sarah plans the budget.", "bugdet"), "Sarah plans the <mark>budget</mark>.");
-        assert_eq!(shown("the BUDGET, the budgets", "budget"), "the <mark>BUDGET</mark>, the <mark>budgets</mark>");
-        assert_eq!(shown("讨论了预算会议", "预算 会议"), "讨论了<mark>预算</mark><mark>会议</mark>");
-        assert_eq!(shown("nothing here", ""), "nothing here");
-        assert_eq!(shown("Jo\u{308}rg said", "jörg"), "<mark>Jo\u{308}rg</mark> said");
-        assert_eq!(shown("東京ｶﾞｽ会社", "ガス"), "東京<mark>ｶﾞｽ</mark>会社");
+        assert_eq!(highlight_text("Sarah plans the budget.", "bugdet"), "Sarah plans the <mark>budget</mark>.");
+        assert_eq!(
+            highlight_text("the BUDGET, the budgets", "budget"),
+            "the <mark>BUDGET</mark>, the <mark>budgets</mark>"
+        );
+        assert_eq!(highlight_text("讨论了预算会议", "预算 会议"), "讨论了<mark>预算</mark><mark>会议</mark>");
+        assert_eq!(highlight_text("nothing here", ""), "nothing here");
+        assert_eq!(highlight_text("Jo\u{308}rg said", "jörg"), "<mark>Jo\u{308}rg</mark> said");
+        assert_eq!(highlight_text("東京ｶﾞｽ会社", "ガス"), "東京<mark>ｶﾞｽ</mark>会社");
     }
 
     #[test]
     fn what_was_found_is_no_markup() {
         assert_eq!(
-            shown("<script>a&b</script>\nbudget", "budget"),
+            highlight_text("<script>a&b</script>\nbudget", "budget"),
             "&lt;script&gt;a&amp;b&lt;/script&gt; <mark>budget</mark>"
         );
-        assert_eq!(shown("</mark><b>x", "mark"), "&lt;/<mark>mark</mark>&gt;&lt;b&gt;x");
+        assert_eq!(highlight_text("</mark><b>x", "mark"), "&lt;/<mark>mark</mark>&gt;&lt;b&gt;x");
     }
 
     #[test]
     fn of_a_long_text_the_part_is_shown_where_the_word_is() {
         let text = format!("{} budget {}", "ä b ".repeat(1_000), "ö ".repeat(1_000));
-        let shown = shown(&text, "budget");
+        let shown = highlight_text(&text, "budget");
         assert!(shown.starts_with("…") && shown.ends_with("…") && shown.contains("<mark>budget</mark>"), "{shown}");
         assert!(shown.chars().count() <= LETTERS + BEGIN.len() + END.len() + 2, "{shown}");
         let unbroken = "预".repeat(5_000);

@@ -43,7 +43,7 @@ fn prompt() -> ReplayChanges {
 }
 
 /// The decision that comes of these answers, and what was asked for it.
-fn made(shadow: &Shadow, lane: SamplingLane, answers: &[Completion]) -> (AgentDecision, Vec<String>) {
+fn decide_in_lane(shadow: &Shadow, lane: SamplingLane, answers: &[Completion]) -> (AgentDecision, Vec<String>) {
     let mut asked = Vec::new();
     for given in 0..=answers.len() {
         match shadow.step(lane, &answers[..given]).unwrap() {
@@ -55,7 +55,7 @@ fn made(shadow: &Shadow, lane: SamplingLane, answers: &[Completion]) -> (AgentDe
 }
 
 fn came(shadow: &Shadow, answers: &[Completion]) -> SampleOutcome {
-    shadow.judge(made(shadow, SamplingLane::Candidate, answers).0).outcome
+    shadow.judge(decide_in_lane(shadow, SamplingLane::Candidate, answers).0).outcome
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn only_what_the_change_reaches_is_asked_and_the_control_asks_what_was_asked() {
     assert_eq!(shadows(ReplayChanges::default(), &["heavy"]).iter().flatten().count(), 3);
     let all = shadows(prompt(), &[]);
     let first = all[0].as_ref().unwrap();
-    let (recorded, asked) = made(first, SamplingLane::Control, &[call_completion("tools.now")]);
+    let (recorded, asked) = decide_in_lane(first, SamplingLane::Control, &[call_completion("tools.now")]);
     assert_eq!(
         asked,
         [recorded.completions.len().to_string()]
             .map(|_| first.control.recorded_decision().completions[0].request_digest.clone())
     );
-    let (_, changed) = made(first, SamplingLane::Candidate, &[call_completion("tools.now")]);
+    let (_, changed) = decide_in_lane(first, SamplingLane::Candidate, &[call_completion("tools.now")]);
     assert_ne!(changed, asked);
     let expected = first.expected_calls(SamplingLane::Candidate);
     assert!(expected.len() == 1 && expected[0].tier == "heavy" && expected[0].input_tokens > 0, "{expected:?}");
@@ -95,7 +95,7 @@ fn a_sample_is_what_it_does_and_a_call_without_a_result_is_divergent() {
     let error =
         CompletionError { kind: "model_refused".into(), message: "no".into(), transient: false, ..Default::default() };
     let failed = Completion { error: Some(error), ..Completion::default() };
-    let (decision, _) = made(first, SamplingLane::Candidate, &[failed]);
+    let (decision, _) = decide_in_lane(first, SamplingLane::Candidate, &[failed]);
     let failed = first.judge(decision);
     assert_eq!((failed.outcome, failed.reason.as_deref()), (SampleOutcome::Unanswered, Some("no")));
 }
@@ -111,7 +111,7 @@ fn tries_that_are_tried_again_are_calls_of_their_own_and_no_deeds() {
         ..Default::default()
     };
     let away = Completion { error: Some(error), ..Completion::default() };
-    let (decision, asked) = made(first, SamplingLane::Candidate, &[away, call_completion("tools.now")]);
+    let (decision, asked) = decide_in_lane(first, SamplingLane::Candidate, &[away, call_completion("tools.now")]);
     assert_eq!((first.judge(decision).outcome, asked.len()), (SampleOutcome::Same, 2));
 }
 

@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    async fn shown(parts: impl PartStore + 'static) -> ShownPart {
+    async fn load_shown_part(parts: impl PartStore + 'static) -> ShownPart {
         let config = ModelsConfig::default();
         let models = Models::new(&config, Arc::new(parts), 1024);
         let part = Part { media_type: "image/png".to_owned(), digest: "d".to_owned(), size: 3, ..Part::default() };
@@ -76,8 +76,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_is_shown_as_it_is_stored_and_told_of_where_there_are_none() {
-        assert!(matches!(shown(EmptyPartStore).await, ShownPart::Told("it is no longer stored")));
-        let ShownPart::Data { media_type, base64 } = shown(Always(vec![1, 2, 3])).await else {
+        assert!(matches!(load_shown_part(EmptyPartStore).await, ShownPart::Told("it is no longer stored")));
+        let ShownPart::Data { media_type, base64 } = load_shown_part(Always(vec![1, 2, 3])).await else {
             panic!("it is told of")
         };
         assert_eq!((media_type.as_str(), base64.as_str()), ("image/png", "AQID"));

@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(query: &str, header: Option<&str>) -> ReadRequest {
+    fn read_request(query: &str, header: Option<&str>) -> ReadRequest {
         ReadRequest::from_parts(Some(query), header, &GatewayConfig::default())
     }
 
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_other_fields_are_left() {
-        let asked = asked("agent=a%2Db&at_least=7&user=an%26n&wait_ms=50", None);
+        let asked = read_request("agent=a%2Db&at_least=7&user=an%26n&wait_ms=50", None);
         assert_eq!((asked.at_least, asked.wait), (7, Duration::from_millis(50)));
         assert_eq!(asked.query, "agent=a-b&user=an%26n");
         assert_eq!(asked.errors, []);
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn nothing_given_waits_for_nothing() {
         for query in ["", "at_least=&wait_ms="] {
-            let asked = asked(query, Some(""));
+            let asked = read_request(query, Some(""));
             assert_eq!((asked.at_least, asked.wait), (0, Duration::from_millis(2_000)));
             assert!(asked.reject_other_fields().is_ok());
         }
@@ -227,21 +227,21 @@ mod tests {
 
     #[test]
     fn the_later_of_two_places_counts() {
-        assert_eq!(asked("", Some("9")).at_least, 9);
-        assert_eq!(asked("at_least=7", Some("9")).at_least, 9);
-        assert_eq!(asked("at_least=11", Some("9")).at_least, 11);
+        assert_eq!(read_request("", Some("9")).at_least, 9);
+        assert_eq!(read_request("at_least=7", Some("9")).at_least, 9);
+        assert_eq!(read_request("at_least=11", Some("9")).at_least, 11);
     }
 
     #[test]
     fn everything_wrong_is_named() {
         assert_eq!(
-            wrong(&asked("limit=x&at_least=-1&wait_ms=2001", Some("y"))),
+            wrong(&read_request("limit=x&at_least=-1&wait_ms=2001", Some("y"))),
             ["limit", "at_least", "wait_ms", AT_LEAST]
         );
-        assert_eq!(wrong(&asked("at_least=1&at_least=2", None)), ["at_least"]);
-        assert_eq!(wrong(&asked("at_least=18446744073709551616", None)), ["at_least"]);
-        assert_eq!(wrong(&asked("colour=red", None)), ["colour"]);
-        assert!(asked("limit=7", None).reject_other_fields().is_err());
+        assert_eq!(wrong(&read_request("at_least=1&at_least=2", None)), ["at_least"]);
+        assert_eq!(wrong(&read_request("at_least=18446744073709551616", None)), ["at_least"]);
+        assert_eq!(wrong(&read_request("colour=red", None)), ["colour"]);
+        assert!(read_request("limit=7", None).reject_other_fields().is_err());
     }
 
     #[test]

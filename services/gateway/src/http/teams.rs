@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    fn known(spent: Vec<DailyModelUsage>) -> TeamSnapshot {
+    fn team_snapshot(spent: Vec<DailyModelUsage>) -> TeamSnapshot {
         let standing = TeamStanding {
             agent: "market".into(),
             status: "paused".into(),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_team_is_shown_with_all_of_its_agents_known_or_not() {
-        let team = known(Vec::new()).team_row(lead(), &ModelPrices::default()).unwrap();
+        let team = team_snapshot(Vec::new()).team_row(lead(), &ModelPrices::default()).unwrap();
         assert_eq!((team.status.as_str(), team.over_budget, team.reason), ("paused", true, None));
         assert_eq!((team.tokens_per_day, team.cost_per_day), (100, None));
         let at_lead = team.lead.unwrap();
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_a_team_spent_is_what_its_agents_spent() {
         let prices: ModelPrices = serde_json::from_str(r#"{"m": {"input": "2", "output": "4"}}"#).unwrap();
-        let of = |spent| known(spent).team_row(lead(), &prices).unwrap().spent.unwrap();
+        let of = |spent| team_snapshot(spent).team_row(lead(), &prices).unwrap().spent.unwrap();
         let both = vec![spent("market", "m", 1_000), spent("market-reader", "m", 500), spent("other", "m", 7)];
         let sum = of(both.clone());
         assert_eq!((sum.day.as_str(), sum.tokens, sum.cost.as_deref()), ("2026-11-21", 1_500, Some("0.003")));

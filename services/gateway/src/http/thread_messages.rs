@@ -69,20 +69,20 @@ fn parse_query(
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Result<ThreadMessagesRequest, Problem> {
+    fn parse_request(query: &str) -> Result<ThreadMessagesRequest, Problem> {
         parse_query(Ok(Path("t".to_owned())), Some(query), &GatewayConfig::default())
     }
 
     #[test]
     fn a_page_begins_behind_a_number_or_is_the_newest() {
-        let wanted = asked("after=7&limit=5&agent=bob").unwrap();
+        let wanted = parse_request("after=7&limit=5&agent=bob").unwrap();
         assert_eq!((wanted.after, wanted.latest, wanted.limit), (7, None, 5));
         assert_eq!((wanted.thread.as_str(), wanted.agent.as_deref()), ("t", Some("bob")));
         assert_eq!(
-            asked("latest=5").map(|wanted| (wanted.after, wanted.latest, wanted.limit)).ok(),
+            parse_request("latest=5").map(|wanted| (wanted.after, wanted.latest, wanted.limit)).ok(),
             Some((0, Some(5), 5))
         );
-        let wrong = asked("after=1.0&latest=0&limit=x&before=3").unwrap_err();
+        let wrong = parse_request("after=1.0&latest=0&limit=x&before=3").unwrap_err();
         let fields: Vec<_> = wrong.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["after", "latest", "limit", "before"]);
     }

@@ -66,9 +66,9 @@ impl Planned {
     pub fn part(&self, part: Part) -> Vec<OutgoingEvent> {
         match part {
             Part::Offered => self.offered(),
-            Part::Asked => self.asked(),
+            Part::Asked => self.request_events(),
             Part::Ended => self.ended(),
-            Part::Done => self.done(),
+            Part::Done => self.outcome_events(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Planned {
         ]
     }
 
-    fn asked(&self) -> Vec<OutgoingEvent> {
+    fn request_events(&self) -> Vec<OutgoingEvent> {
         let choice = AgentChoice {
             user: "ann".into(),
             offer_id: self.id("offer").to_string(),
@@ -190,7 +190,7 @@ impl Planned {
         ]
     }
 
-    fn done(&self) -> Vec<OutgoingEvent> {
+    fn outcome_events(&self) -> Vec<OutgoingEvent> {
         let task_id = self.id("task").to_string();
         let fired = TaskFired {
             task_id: task_id.clone(),

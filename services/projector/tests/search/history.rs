@@ -77,7 +77,7 @@ pub fn state(key: &str, user: &str, content: &str) -> Event {
 }
 
 /// A message of a user in a thread, and its delivery.
-pub fn sent(user: &str, agent: &str, thread: &str, text: &str) -> [OutgoingEvent; 2] {
+pub fn message_events(user: &str, agent: &str, thread: &str, text: &str) -> [OutgoingEvent; 2] {
     let from = Name::parse(user).unwrap();
     let to = Name::parse(agent).unwrap();
     let message_id = ids::from_parts("message", &[user, text]).to_string();
@@ -137,7 +137,7 @@ pub fn everything() -> Vec<OutgoingEvent> {
         decision("cook", "1", cook),
         decision("bob", "2", vec![("other", archived("trip"))]),
     ];
-    all.extend(sent("ann", "bob", "printer", "Is the\n  wireless printer broken?"));
+    all.extend(message_events("ann", "bob", "printer", "Is the\n  wireless printer broken?"));
     all.push(decision("bob", "3", printer));
     let state = vec![
         ("", state("kitchen/paint", "ann", "厨房墙面刷成 turquoise")),
@@ -148,7 +148,7 @@ pub fn everything() -> Vec<OutgoingEvent> {
     all.push(decision("bob", "4", state));
     let deleted = StateDeleted { key: "gone".into(), user: "ann".into(), ..Default::default() };
     all.push(decision("bob", "5", vec![("", Event::StateDeleted(deleted))]));
-    all.extend(sent("eve", "cook", "breakfast", "Never mind the marmalade."));
+    all.extend(message_events("eve", "cook", "breakfast", "Never mind the marmalade."));
     all
 }
 

@@ -212,20 +212,21 @@ mod tests {
 
     use super::*;
 
-    fn asked(params: Value) -> Option<QuestionKind> {
+    fn question_kind(params: Value) -> Option<QuestionKind> {
         parse_elicitation(serde_json::from_value(params).unwrap()).map(|(_, wanted)| wanted)
     }
 
     #[test]
     fn forms_and_addresses_of_the_web_are_put_to_people() {
         let schema = json!({"type": "object", "properties": {"seat": {"type": "string"}}});
-        let form = asked(json!({"message": "Which seat?", "requestedSchema": schema}));
+        let form = question_kind(json!({"message": "Which seat?", "requestedSchema": schema}));
         assert!(matches!(form, Some(QuestionKind::Form(asked)) if asked["properties"]["seat"]["type"] == "string"));
-        let visit = |url: &str| asked(json!({"mode": "url", "message": "Pay", "url": url, "elicitationId": "1"}));
+        let visit =
+            |url: &str| question_kind(json!({"mode": "url", "message": "Pay", "url": url, "elicitationId": "1"}));
         assert_eq!(visit("https://pay.example/1"), Some(QuestionKind::Visit("https://pay.example/1".into())));
         for name in ["password", "API key", "client_secret", "cardNumber"] {
             let schema = json!({"type": "object", "properties": {name: {"type": "string"}}});
-            assert_eq!(asked(json!({"message": "?", "requestedSchema": schema})), None, "{name}");
+            assert_eq!(question_kind(json!({"message": "?", "requestedSchema": schema})), None, "{name}");
         }
         for url in ["javascript:alert(1)", "file:///etc/passwd", "pay"] {
             assert_eq!(visit(url), None, "{url}");

@@ -73,7 +73,7 @@ fn replayed(log: &[LogMessage]) -> Told {
             Ok(ReplayProgress::End) => other = Some("takes a newer build".to_owned()),
             Ok(ReplayProgress::Decision(decision)) => {
                 decisions += 1;
-                other = told(&decision);
+                other = describe_decision(&decision);
             }
         }
         if other.is_some() {
@@ -83,7 +83,7 @@ fn replayed(log: &[LogMessage]) -> Told {
     Told { decisions, other, states: json!(replaying.report("", Vec::new()).states) }
 }
 
-fn told(decision: &DecisionReport) -> Option<String> {
+fn describe_decision(decision: &DecisionReport) -> Option<String> {
     let outcome = json!(decision.outcome);
     (decision.outcome != OutcomeClass::Same).then(|| outcome.as_str().unwrap_or_default().to_owned())
 }

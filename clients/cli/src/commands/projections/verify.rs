@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(second: (u64, &str), equal: bool) -> String {
+    fn compare_generations(second: (u64, &str), equal: bool) -> String {
         let generation = |number: i64, state: &str, position: u64, digest: &str| {
             let parts = json!([{ "name": "threads", "rows": 5, "digest": digest }]);
             json!({ "generation": number, "version": 4, "state": state, "position": position, "positions": [position],
@@ -94,16 +94,16 @@ mod tests {
 
     #[test]
     fn what_differs_is_named() {
-        let equal = shown((10, "aa"), true);
+        let equal = compare_generations((10, "aa"), true);
         assert!(equal.contains("read-model/threads  2 (live)    10        5     aa") && equal.ends_with(": equal"));
         assert!(!equal.contains("DIFFERS"));
-        let differs = shown((10, "bb"), false);
+        let differs = compare_generations((10, "bb"), false);
         assert!(differs.contains("read-model/threads DIFFERS") && differs.ends_with("NOT EQUAL"), "{differs}");
     }
 
     #[test]
     fn generations_at_other_positions_are_not_held_against_each_other() {
-        let text = shown((11, "bb"), true);
+        let text = compare_generations((11, "bb"), true);
         assert!(!text.contains("DIFFERS") && text.contains("no other generation is where 2 is"), "{text}");
     }
 }

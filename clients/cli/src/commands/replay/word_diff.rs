@@ -61,15 +61,15 @@ fn push_piece(pieces: &mut Vec<DiffPiece>, text: &str, differs: bool) {
 mod tests {
     use super::*;
 
-    fn shown(pieces: &[DiffPiece]) -> String {
+    fn mark_pieces(pieces: &[DiffPiece]) -> String {
         pieces.iter().map(|it| if it.differs { format!("[{}]", it.text) } else { it.text.clone() }).collect()
     }
 
     #[test]
     fn the_words_that_differ_are_marked_in_both() {
         let [before, after] = mark_differences("It is 2 o'clock,\n  sir.", "It is 3 o'clock,\n  dear sir.");
-        assert_eq!(shown(&before), "It is [2] o'clock,\n  sir.");
-        assert_eq!(shown(&after), "It is [3] o'clock,\n  [dear ]sir.");
+        assert_eq!(mark_pieces(&before), "It is [2] o'clock,\n  sir.");
+        assert_eq!(mark_pieces(&after), "It is [3] o'clock,\n  [dear ]sir.");
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
         let long = "word ".repeat(WORDS + 1);
         for (before, after) in [("", "new"), ("old", ""), (long.as_str(), "short"), ("short", long.as_str())] {
             let pieces = mark_differences(before, after);
-            assert_eq!(pieces.each_ref().map(|it| shown(it)), [before, after]);
+            assert_eq!(pieces.each_ref().map(|it| mark_pieces(it)), [before, after]);
         }
     }
 }

@@ -67,17 +67,17 @@ fn store_error_by_code(error: &jetstream::Error) -> Option<StoreError> {
 mod tests {
     use super::*;
 
-    fn told(code: u64, description: &str) -> Option<StoreError> {
+    fn classify_error(code: u64, description: &str) -> Option<StoreError> {
         let error = serde_json::json!({ "code": 503, "err_code": code, "description": description });
         store_error_by_code(&serde_json::from_value(error).unwrap())
     }
 
     #[test]
     fn what_makes_a_difference_is_known_by_its_code() {
-        assert!(matches!(told(10_164, "wrong last sequence"), Some(StoreError::InProcess)));
-        assert!(matches!(told(10_158, "duplicate message id is in process"), Some(StoreError::InProcess)));
-        assert!(matches!(told(10_054, "message size exceeds maximum allowed"), Some(StoreError::TooLarge)));
-        assert!(matches!(told(10_077, "maximum messages exceeded"), Some(StoreError::Full(_))));
-        assert!(told(10_077, "store is closed").is_none());
+        assert!(matches!(classify_error(10_164, "wrong last sequence"), Some(StoreError::InProcess)));
+        assert!(matches!(classify_error(10_158, "duplicate message id is in process"), Some(StoreError::InProcess)));
+        assert!(matches!(classify_error(10_054, "message size exceeds maximum allowed"), Some(StoreError::TooLarge)));
+        assert!(matches!(classify_error(10_077, "maximum messages exceeded"), Some(StoreError::Full(_))));
+        assert!(classify_error(10_077, "store is closed").is_none());
     }
 }

@@ -394,19 +394,19 @@ mod tests {
     use super::*;
     use crate::subjects::STREAMS;
 
-    fn wanted() -> DesiredTopology {
+    fn desired_topology() -> DesiredTopology {
         DesiredTopology::new(&NatsConfig::default(), &BusConfig::default())
     }
 
     #[test]
     fn every_stream_that_is_listed_is_made() {
-        let made: BTreeSet<String> = wanted().streams().into_iter().map(|stream| stream.name).collect();
+        let made: BTreeSet<String> = desired_topology().streams().into_iter().map(|stream| stream.name).collect();
         assert_eq!(made, STREAMS.map(str::to_owned).into());
     }
 
     #[test]
     fn what_is_missing_or_added_is_told_by_its_name() {
-        let log = wanted().events_stream();
+        let log = desired_topology().events_stream();
         assert!(stream_differences(&log, &log).is_empty());
         let mut other = log.clone();
         other.subjects.pop();
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_trims_the_log_says_what_it_is_to_have_again() {
-        let mut there = serde_json::to_value(wanted().events_stream()).unwrap();
+        let mut there = serde_json::to_value(desired_topology().events_stream()).unwrap();
         there["max_bytes"] = json!(7);
         let before = config_without_trim_limit(&config_with_trim_limit(&there, 40, 60)).unwrap();
         assert_eq!(before["metadata"][TRIMMED], "40", "that stays");
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn only_what_is_meant_is_mended_and_the_rest_of_the_configuration_stays() {
-        let log = wanted().events_stream();
+        let log = desired_topology().events_stream();
         let mut there = serde_json::to_value(&log).unwrap();
         there["num_replicas"] = serde_json::json!(3);
         there["max_bytes"] = serde_json::json!(7);
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_consumer_without_filters_is_delivered_everything() {
-        let needed = wanted().consumer_config(Consumer::ToolRunner);
+        let needed = desired_topology().consumer_config(Consumer::ToolRunner);
         let mut there = consumer::Config::default();
         assert!(undelivered_subjects(&needed.filter_subjects, &there).is_empty());
         there.filter_subject = "kairo.user.*.message.*".to_owned();

@@ -97,7 +97,7 @@ impl Group {
         }
     }
 
-    fn held(&self) -> Vec<usize> {
+    fn partition_counts(&self) -> Vec<usize> {
         self.replicas.iter().map(|replica| replica.held.len()).collect()
     }
 
@@ -123,8 +123,8 @@ fn whoever_joins_is_given_its_share() {
     for (members, name) in [(1, "a"), (2, "b"), (3, "c")] {
         group.join(name);
         group.beats(12);
-        assert!(group.is_whole(), "{members}: {:?}", group.held());
-        assert!(group.held().into_iter().all(|held| held <= partitions_per_member(64, members)));
+        assert!(group.is_whole(), "{members}: {:?}", group.partition_counts());
+        assert!(group.partition_counts().into_iter().all(|held| held <= partitions_per_member(64, members)));
     }
 }
 
@@ -136,7 +136,7 @@ fn what_a_silent_member_owned_is_taken_after_one_expiry_and_not_before() {
     group.beats(14);
     let gone = group.replicas.remove(1);
     group.beats(4);
-    assert_eq!(group.held(), [4], "within the expiry");
+    assert_eq!(group.partition_counts(), [4], "within the expiry");
     group.beats(3);
     assert!(group.is_whole());
     // Waking up, it sees that it owns nothing any more before it does anything else.
@@ -153,7 +153,7 @@ fn a_member_that_died_does_not_count_again_as_long_as_it_is_listed() {
     group.beats(20);
     group.replicas.remove(2);
     group.beats(20);
-    assert!(group.is_whole(), "{:?}", group.held());
+    assert!(group.is_whole(), "{:?}", group.partition_counts());
     // The bucket lists it for two minutes.
     for _ in 0..240 {
         group.now += BEAT;
@@ -212,7 +212,7 @@ fn after_buckets_vanished_partitions_can_still_be_handed_over() {
     group.beats(2);
     group.join("b");
     group.beats(12);
-    assert!(group.is_whole() && group.held() == [4, 4], "{:?}", group.held());
+    assert!(group.is_whole() && group.partition_counts() == [4, 4], "{:?}", group.partition_counts());
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn what_was_released_unheard_does_not_stay_without_an_owner() {
     group.beats(6);
     group.join("b");
     group.beats(14);
-    assert!(group.is_whole() && group.held() == [4, 4], "{:?}", group.held());
+    assert!(group.is_whole() && group.partition_counts() == [4, 4], "{:?}", group.partition_counts());
 }
 
 #[test]
@@ -263,15 +263,15 @@ fn what_somebody_who_leaves_still_works_on_is_taken_only_when_it_has_gone_silent
     group.join("a");
     group.join("b");
     group.beats(14);
-    assert_eq!(group.held(), [4, 4]);
+    assert_eq!(group.partition_counts(), [4, 4]);
     group.replicas[1].begin_leaving();
     group.busy = true;
     group.beats(20);
-    assert_eq!(group.held(), [4, 4]);
+    assert_eq!(group.partition_counts(), [4, 4]);
     // It was killed before it was through.
     group.replicas.remove(1);
     group.beats(4);
-    assert_eq!(group.held(), [4]);
+    assert_eq!(group.partition_counts(), [4]);
     group.beats(2);
     assert!(group.is_whole());
 }
@@ -283,19 +283,19 @@ fn what_takes_a_newer_reader_is_given_to_one_as_soon_as_it_is_there() {
     group.beats(12);
     group.replicas[0].require_reader(2, 3);
     group.beats(2);
-    assert_eq!(group.held(), [4], "nobody understands it, and its other agents want an owner");
+    assert_eq!(group.partition_counts(), [4], "nobody understands it, and its other agents want an owner");
     group.join_as("newer", 2);
     group.beats(12);
-    assert_eq!(group.held(), [2, 2]);
+    assert_eq!(group.partition_counts(), [2, 2]);
     group.join_as("able", 3);
     group.beats(14);
     assert!(group.is_whole());
-    assert!(group.replicas[2].held.contains_key(&2), "{:?}", group.held());
+    assert!(group.replicas[2].held.contains_key(&2), "{:?}", group.partition_counts());
     assert_eq!(group.owners[&2].reader, 3);
     // Whoever is left goes on with it.
     group.replicas.remove(2);
     group.beats(14);
-    assert!(group.is_whole(), "{:?}", group.held());
+    assert!(group.is_whole(), "{:?}", group.partition_counts());
     assert_eq!(group.owners[&2].reader, 3);
 }
 
@@ -305,18 +305,18 @@ fn those_that_understand_more_take_it_beyond_their_share_and_give_other_work_for
     group.join("old");
     group.join_as("new", 2);
     group.beats(14);
-    assert_eq!(group.held(), [8, 8]);
+    assert_eq!(group.partition_counts(), [8, 8]);
     let marked: Vec<u32> = group.replicas[0].held.keys().copied().take(3).collect();
     marked.iter().for_each(|partition| group.replicas[0].require_reader(*partition, 2));
     group.beats(8);
-    assert!(group.is_whole() && group.held() == [8, 8], "{:?}", group.held());
+    assert!(group.is_whole() && group.partition_counts() == [8, 8], "{:?}", group.partition_counts());
     assert!(marked.iter().all(|partition| group.replicas[1].held.contains_key(partition)));
     // When it takes the newer one for everything, the older has nothing to do.
     for replica in &mut group.replicas {
         (0..16).for_each(|partition| replica.require_reader(partition, 2));
     }
     group.beats(8);
-    assert!(group.is_whole() && group.held() == [0, 16], "{:?}", group.held());
+    assert!(group.is_whole() && group.partition_counts() == [0, 16], "{:?}", group.partition_counts());
     let changes = group.beat(0).len() + group.beat(1).len();
     assert_eq!(changes, 0, "it rests");
 }

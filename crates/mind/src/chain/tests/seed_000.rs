@@ -178,7 +178,7 @@ const SARAH: &str = r#"[
     {"event": "agent.think", "params": {"thread_id": "automate_001"}}
 ]"#;
 
-fn known(event: &str) -> bool {
+fn is_known_event(event: &str) -> bool {
     EVENTS.contains(&event)
 }
 
@@ -190,7 +190,7 @@ fn read(text: &str) -> Vec<StepSpec> {
 fn every_chain_is_read_and_nothing_is_wrong_with_it() {
     for (thread, text) in CHAINS {
         let steps = read(text);
-        assert_eq!(check::mistakes(&steps, known, thread), [""; 0], "{text}");
+        assert_eq!(check::mistakes(&steps, is_known_event, thread), [""; 0], "{text}");
         // All of them end in an answer.
         assert_eq!(format::with_final_think(steps.clone()), steps);
         assert_eq!(format::from_json(&format::to_json(&steps), 12).unwrap(), steps);
@@ -198,7 +198,7 @@ fn every_chain_is_read_and_nothing_is_wrong_with_it() {
         assert_eq!(read(&answer), steps);
         // What tasks are to do is a chain, too.
         for action in steps.iter().filter_map(|step| step.params.get("action")) {
-            assert_eq!(check::mistakes(&format::from_json(action, 12).unwrap(), known, thread), [""; 0]);
+            assert_eq!(check::mistakes(&format::from_json(action, 12).unwrap(), is_known_event, thread), [""; 0]);
         }
     }
 }
@@ -209,7 +209,7 @@ fn every_chain_is_about_its_own_thread() {
         let steps = read(text);
         let thoughts = steps.iter().filter(|step| step.event == THINK).count();
         let stray = usize::from(text.contains("{thread."));
-        assert_eq!(check::mistakes(&steps, known, "another").len(), thoughts + stray, "{thread}");
+        assert_eq!(check::mistakes(&steps, is_known_event, "another").len(), thoughts + stray, "{thread}");
     }
 }
 
@@ -289,7 +289,7 @@ proptest! {
         let (before, behind) = text.split_at(at);
         for garbled in [before.to_owned(), format!("{before}{other}{behind}"), format!("{before}{other}{}", behind.get(1..).unwrap_or_default())] {
             if let Ok(steps) = format::parse(&garbled, 12) {
-                check::mistakes(&steps, known, thread);
+                check::mistakes(&steps, is_known_event, thread);
             }
         }
     }

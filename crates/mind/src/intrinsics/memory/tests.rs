@@ -83,7 +83,7 @@ fn begin(state: &AgentState, name: &str, params: Value) -> Result<IntrinsicStart
     with(state, &turn("ann"), Some(&KEY), |context| (tool(name).begin)(context, &object(params)))
 }
 
-fn asked(begun: Result<IntrinsicStart, String>) -> ModelRequest {
+fn expect_request(begun: Result<IntrinsicStart, String>) -> ModelRequest {
     match begun {
         Ok(IntrinsicStart::Ask(request)) => request,
         Ok(IntrinsicStart::Done(done)) => panic!("{}", done.result),
@@ -106,7 +106,7 @@ fn memories(done: &IntrinsicOutcome) -> Vec<&MemoryAppended> {
     memories.collect()
 }
 
-fn shown(request: &ModelRequest) -> (&str, &str) {
+fn prompt_texts(request: &ModelRequest) -> (&str, &str) {
     match request.messages.as_slice() {
         [PromptMessage::System { text: system }, PromptMessage::User { text: user, .. }] => (system, user),
         other => panic!("{other:?}"),
@@ -133,8 +133,8 @@ fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
         with_rules(&state, &anns, Some(&KEY), 0, go)
     };
     let params = json!({ "content": "Bank PIN 4711, and the WiFi password is hunter22." });
-    let request = asked(old(&|context| (tool("memory.append").begin)(context, &object(params.clone()))));
-    let (system, user) = shown(&request);
+    let request = expect_request(old(&|context| (tool("memory.append").begin)(context, &object(params.clone()))));
+    let (system, user) = prompt_texts(&request);
     assert!(request.tier == "light" && system.starts_with("You are memory.append"));
     assert_eq!(user, "Bank PIN [secret pin], and the WiFi password is [secret password].");
 
@@ -224,8 +224,8 @@ fn a_thread_is_written_down_once() {
     let with = AnswerFields::default();
     let keeping = EntryRetention { limit: 100, now: None, in_steps: false };
     state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, with, keeping);
-    let request = asked(begin(&state, "memory.append", json!({})));
-    let (system, user) = shown(&request);
+    let request = expect_request(begin(&state, "memory.append", json!({})));
+    let (system, user) = prompt_texts(&request);
     assert!(request.tier == "fast" && system.starts_with("You are memory.append"));
     assert_eq!(user, "ann: My password is [secret password]. Sarah will lead the launch.\ncalendar.check {}: free");
 
@@ -251,8 +251,8 @@ fn a_thread_is_written_down_once() {
     };
     assert!(done.events.is_empty() && done.result["memory_id"].is_null());
     say(&mut state, "t", "e-2", "And the budget?");
-    let request = asked(begin(&state, "memory.append", json!({})));
-    assert_eq!(shown(&request).1, "ann: And the budget?");
+    let request = expect_request(begin(&state, "memory.append", json!({})));
+    assert_eq!(prompt_texts(&request).1, "ann: And the budget?");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn other_users_threads_and_bad_parameters_are_refused() {
     // The agent itself, at the end of its day, writes down all of them.
     let params = object(json!({ "thread_id": "bobs" }));
     let begun = with(&state, &turn(""), None, |context| (tool("memory.append").begin)(context, &params));
-    assert_eq!(shown(&asked(begun)).1, "bob: Bob's");
+    assert_eq!(prompt_texts(&expect_request(begun)).1, "bob: Bob's");
 }
 
 #[test]
@@ -330,8 +330,8 @@ fn a_journal_is_digested_into_memories_that_name_their_sources() {
         subject: "Sarah".into(),
         ..entry("e-5", "Likes tea.", "2026-11-20")
     });
-    let request = asked(begin(&state, "memory.digest", daily.clone()));
-    let (system, user) = shown(&request);
+    let request = expect_request(begin(&state, "memory.digest", daily.clone()));
+    let (system, user) = prompt_texts(&request);
     assert!(request.tier == "fast" && system.starts_with("You are memory.digest"));
     let short = &entry("e-1", "", "").memory_id[..8];
     assert_eq!(
@@ -341,8 +341,8 @@ fn a_journal_is_digested_into_memories_that_name_their_sources() {
              2. 2026-11-22 ann: Sarah leads the launch.\n\nKnown already:\nperson Sarah: Likes tea."
         )
     );
-    let request = asked(begin(&state, "memory.digest", json!({ "period": "weekly" })));
-    assert!(shown(&request).1.contains("Last week's.") && !shown(&request).1.contains("Bob's"));
+    let request = expect_request(begin(&state, "memory.digest", json!({ "period": "weekly" })));
+    assert!(prompt_texts(&request).1.contains("Last week's.") && !prompt_texts(&request).1.contains("Bob's"));
 
     let answer = json!([
         { "kind": "person", "subject": "Sarah", "content": "Likes tea, leads the launch.", "entries": [2] },

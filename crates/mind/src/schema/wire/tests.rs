@@ -58,7 +58,7 @@ fn broken(schema: &Value, at: &str) -> Option<String> {
     properties.iter().find_map(|(name, one)| broken(one, &format!("{at}/{name}")))
 }
 
-fn sent(schema: Value) -> Value {
+fn wire_schema(schema: Value) -> Value {
     let sent = to_wire_schema(&schema.to_string());
     assert_eq!(broken(&sent, ""), None, "{schema} became {sent}");
     assert_eq!(sent["type"], "object");
@@ -67,7 +67,7 @@ fn sent(schema: Value) -> Value {
 
 /// Returns a property as it is sent.
 fn property(schema: Value) -> Value {
-    sent(json!({ "properties": { "a": schema } }))["properties"]["a"].clone()
+    wire_schema(json!({ "properties": { "a": schema } }))["properties"]["a"].clone()
 }
 
 #[test]
@@ -139,19 +139,24 @@ fn the_root_is_an_object_whatever_it_was() {
         json!({ "$ref": "#" }),
         json!({ "$ref": "elsewhere" }),
     ] {
-        assert_eq!(sent(schema.clone()), nothing, "{schema}");
+        assert_eq!(wire_schema(schema.clone()), nothing, "{schema}");
     }
     for text in ["", "no JSON", &format!("{{\"description\":\"{}\"}}", "x".repeat(SCHEMA_BYTES))] {
         assert_eq!(to_wire_schema(text), nothing);
     }
     let forms = json!({ "oneOf": [{ "properties": { "a": { "type": "string" } }, "required": ["a"] }, { "properties": { "b": { "type": "string" } } }] });
     assert_eq!(
-        sent(forms),
+        wire_schema(forms),
         json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } } })
     );
     let odd = json!({ "properties": { "a": { "type": "string" }, "$b": { "type": "string" }, "c": false }, "required": ["a", "c", "none", 1], "type": ["object", "null"] });
-    assert_eq!(sent(odd), json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] }));
-    assert!(sent(json!({ "properties": { "a": { "type": "string" } }, "required": true })).get("required").is_none());
+    assert_eq!(
+        wire_schema(odd),
+        json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] })
+    );
+    assert!(
+        wire_schema(json!({ "properties": { "a": { "type": "string" } }, "required": true })).get("required").is_none()
+    );
 }
 
 #[test]
@@ -160,7 +165,7 @@ fn references_are_written_out_within_bounds() {
         "$defs": { "node": { "type": "object", "properties": { "name": { "type": "string" }, "inner": { "type": "array", "items": { "$ref": "#/$defs/node" } } } } },
         "properties": { "top": { "$ref": "#/$defs/node", "description": "the tree" } },
     });
-    let sent_tree = sent(tree);
+    let sent_tree = wire_schema(tree);
     assert_eq!(
         sent_tree["properties"]["top"]["properties"]["inner"]["items"]["properties"]["name"],
         json!({ "type": "string" })
@@ -169,16 +174,16 @@ fn references_are_written_out_within_bounds() {
     let next = |at: usize| json!({ "$ref": format!("#/$defs/d{at}") });
     let defs = (0..40).map(|at| (format!("d{at}"), json!({ "properties": { "a": next(at + 1), "b": next(at + 1) } })));
     let doubling = json!({ "$defs": defs.collect::<Map<_, _>>(), "properties": { "a": next(0) } });
-    assert!(sent(doubling).to_string().len() < 200_000);
+    assert!(wire_schema(doubling).to_string().len() < 200_000);
     let all = (0..40).map(|at| (format!("d{at}"), json!({ "allOf": [next(at + 1), next(at + 1)] })));
-    sent(json!({ "$defs": all.collect::<Map<_, _>>(), "$ref": "#/$defs/d0" }));
+    wire_schema(json!({ "$defs": all.collect::<Map<_, _>>(), "$ref": "#/$defs/d0" }));
 }
 
 #[test]
 fn every_tool_of_the_mind_is_taken() {
     for intrinsic in intrinsics::all() {
         let whole: Value = serde_json::from_str(&intrinsic.tool.schema).unwrap();
-        let sent = sent(whole.clone());
+        let sent = wire_schema(whole.clone());
         let names =
             |schema: &Value| schema["properties"].as_object().map(|named| named.keys().cloned().collect::<Vec<_>>());
         assert_eq!(names(&sent), names(&whole).or(Some(Vec::new())), "{}", intrinsic.tool.name);

@@ -46,7 +46,7 @@ struct Lived {
 }
 
 fn answer(request: &ModelRequest) -> Completion {
-    if submodules::asked(request).is_some() {
+    if submodules::requested_voice(request).is_some() {
         // The same request has the same answer, whatever that is.
         return match request.digest().as_bytes()[0] % 4 {
             0 => fails(true),

@@ -12,7 +12,7 @@ fn call(id: &str, more: &Value) -> Value {
     call
 }
 
-fn asked(messages: &Value) -> Value {
+fn request_with_messages(messages: &Value) -> Value {
     json!({ "messages": messages, "tools": [{ "function": { "name": "tools__now", "parameters": { "type": "object" } } }] })
 }
 
@@ -22,7 +22,9 @@ fn with_call(message: &Value) -> Value {
         caller[key] = value.clone();
     }
     let result = json!({ "role": "tool", "tool_call_id": caller["tool_calls"][0]["id"], "content": "noon" });
-    asked(&json!([{ "role": "system", "content": "s" }, { "role": "user", "content": "u" }, caller, result]))
+    request_with_messages(
+        &json!([{ "role": "system", "content": "s" }, { "role": "user", "content": "u" }, caller, result]),
+    )
 }
 
 fn with_schema(parameters: &Value) -> Value {
@@ -40,7 +42,7 @@ fn cases() -> Vec<(Demand, Value, Value)> {
         (
             Demand::FullAssistant,
             with_call(&json!({ "content": "" })),
-            asked(&json!([user, { "role": "assistant", "content": " " }])),
+            request_with_messages(&json!([user, { "role": "assistant", "content": " " }])),
         ),
         (Demand::ReasoningContent, with_call(&json!({ "reasoning_content": "r" })), with_call(&json!({}))),
         (Demand::ReasoningDetails, with_call(&json!({ "reasoning_details": [] })), with_call(&json!({}))),
@@ -58,18 +60,26 @@ fn cases() -> Vec<(Demand, Value, Value)> {
             with_schema(&json!({ "type": "array", "items": { "type": "string" } })),
             with_schema(&json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } } })),
         ),
-        (Demand::OneSystem, with_call(&json!({})), asked(&json!([user, { "role": "system", "content": "late" }]))),
-        (Demand::Alternating, with_call(&json!({})), asked(&json!([user, user]))),
+        (
+            Demand::OneSystem,
+            with_call(&json!({})),
+            request_with_messages(&json!([user, { "role": "system", "content": "late" }])),
+        ),
+        (Demand::Alternating, with_call(&json!({})), request_with_messages(&json!([user, user]))),
         (
             Demand::NineCharacterIds,
             with_call(&json!({})),
             with_call(&json!({ "tool_calls": [call("call_1234", &json!({}))] })),
         ),
-        (Demand::PairedResults, with_call(&json!({})), asked(&json!([user, { "role": "tool", "tool_call_id": "a" }]))),
         (
             Demand::PairedResults,
-            asked(&json!([user])),
-            asked(&json!([{ "role": "assistant", "tool_calls": [call("a", &json!({}))] }, user])),
+            with_call(&json!({})),
+            request_with_messages(&json!([user, { "role": "tool", "tool_call_id": "a" }])),
+        ),
+        (
+            Demand::PairedResults,
+            request_with_messages(&json!([user])),
+            request_with_messages(&json!([{ "role": "assistant", "tool_calls": [call("a", &json!({}))] }, user])),
         ),
     ]
 }

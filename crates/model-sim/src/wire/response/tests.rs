@@ -12,14 +12,14 @@ fn call(name: &str, arguments: &str) -> ReplyToolCall {
     ReplyToolCall { id: None, name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-fn sent(message: ReplyMessage, fault: Option<Fault>, delivery: Delivery) -> Vec<Frame> {
+fn wire_frames(message: ReplyMessage, fault: Option<Fault>, delivery: Delivery) -> Vec<Frame> {
     let pace = Pace { chunk_chars: 4, ..Pace::default() };
     let answer = SimulatedAnswer { rule: None, pace, fault, forms: Vec::new(), reply: Reply::Message(message) };
     let Reply::Message(message) = &answer.reply else { unreachable!() };
     frames(&answer, message, "m", STAMP, delivery)
 }
 
-fn said(text: &str) -> ReplyMessage {
+fn text_reply(text: &str) -> ReplyMessage {
     ReplyMessage {
         text: Some(text.to_owned()),
         finish_reason: "stop".to_owned(),
@@ -46,9 +46,9 @@ fn deltas(events: &[String]) -> Vec<Value> {
 
 #[test]
 fn a_whole_answer_has_everything_in_one_body() {
-    let mut message = said("yes");
+    let mut message = text_reply("yes");
     message.tool_calls = vec![call("tools__now", "{}")];
-    let frames = sent(message, None, Delivery::Whole);
+    let frames = wire_frames(message, None, Delivery::Whole);
     let [Frame::Data(body)] = frames.as_slice() else { panic!("one body was expected") };
     assert_eq!(
         serde_json::from_slice::<Value>(body).expect("it is JSON"),
@@ -66,7 +66,7 @@ fn a_whole_answer_has_everything_in_one_body() {
 
 #[test]
 fn text_is_streamed_in_pieces_that_never_split_a_character() {
-    let events = events(&sent(said("现在是几点钟"), None, Delivery::Stream { include_usage: false }));
+    let events = events(&wire_frames(text_reply("现在是几点钟"), None, Delivery::Stream { include_usage: false }));
     let contents: Vec<_> =
         deltas(&events).iter().filter_map(|delta| delta["content"].as_str().map(str::to_owned)).collect();
     assert_eq!(contents, ["现在是几", "点钟"]);
@@ -79,7 +79,7 @@ fn text_is_streamed_in_pieces_that_never_split_a_character() {
 fn the_index_of_a_tool_call_is_in_each_delta_and_its_id_and_name_only_in_the_first() {
     let message =
         ReplyMessage { tool_calls: vec![call("a", r#"{"x":1}"#), call("b", "{}")], ..ReplyMessage::default() };
-    let events = events(&sent(message, None, Delivery::Stream { include_usage: false }));
+    let events = events(&wire_frames(message, None, Delivery::Stream { include_usage: false }));
     let calls: Vec<_> = deltas(&events).iter().filter_map(|delta| delta.pointer("/tool_calls/0").cloned()).collect();
     let first = |index: usize, name: &str| {
         json!({ "index": index, "id": format!("call_ab_7_{index}"), "type": "function",
@@ -91,7 +91,7 @@ fn the_index_of_a_tool_call_is_in_each_delta_and_its_id_and_name_only_in_the_fir
 
 #[test]
 fn usage_comes_last_with_no_choices_and_is_null_before() {
-    let events = events(&sent(said("yes"), None, Delivery::Stream { include_usage: true }));
+    let events = events(&wire_frames(text_reply("yes"), None, Delivery::Stream { include_usage: true }));
     let [before @ .., last, done] = events.as_slice() else { panic!("there are several") };
     assert_eq!(done, "[DONE]");
     let last: Value = serde_json::from_str(last).expect("it is JSON");
@@ -104,9 +104,9 @@ fn usage_comes_last_with_no_choices_and_is_null_before() {
 #[test]
 fn faults_spoil_a_stream_in_its_middle() {
     let stream = Delivery::Stream { include_usage: false };
-    let whole = sent(said("eight ch"), None, stream);
+    let whole = wire_frames(text_reply("eight ch"), None, stream);
     let half = whole.len() / 2;
-    let with = |fault| sent(said("eight ch"), Some(fault), stream);
+    let with = |fault| wire_frames(text_reply("eight ch"), Some(fault), stream);
     assert_eq!(with(Fault::Truncate), whole[..half]);
     assert_eq!(with(Fault::Drop), [&whole[..half], &[Frame::Cut]].concat());
     assert_eq!(with(Fault::Stall), [&whole[..half], &[Frame::Stall]].concat());
@@ -118,8 +118,8 @@ fn faults_spoil_a_stream_in_its_middle() {
 
 #[test]
 fn faults_spoil_a_whole_body() {
-    let with = |fault| sent(said("yes"), Some(fault), Delivery::Whole);
-    let [Frame::Data(whole)] = &sent(said("yes"), None, Delivery::Whole)[..] else { panic!("one body") };
+    let with = |fault| wire_frames(text_reply("yes"), Some(fault), Delivery::Whole);
+    let [Frame::Data(whole)] = &wire_frames(text_reply("yes"), None, Delivery::Whole)[..] else { panic!("one body") };
     let half = Frame::Data(whole.slice(..whole.len() / 2));
     assert_eq!(with(Fault::Truncate), std::slice::from_ref(&half));
     assert_eq!(with(Fault::Drop), [half, Frame::Cut]);
@@ -134,12 +134,12 @@ fn reasoning_goes_in_the_fields_of_its_form() {
         (ReasoningForm::Reasoning, [false, true]),
         (ReasoningForm::Both, [true, true]),
     ] {
-        let message = || ReplyMessage { reasoning: Some("hm".to_owned()), reasoning_form: form, ..said("yes") };
-        let whole = sent(message(), None, Delivery::Whole);
+        let message = || ReplyMessage { reasoning: Some("hm".to_owned()), reasoning_form: form, ..text_reply("yes") };
+        let whole = wire_frames(message(), None, Delivery::Whole);
         let [Frame::Data(body)] = whole.as_slice() else { panic!("one body was expected") };
         let body: Value = serde_json::from_slice(body).expect("it is JSON");
         let message_of_whole = body.pointer("/choices/0/message").cloned().expect("a message");
-        let streamed = deltas(&events(&sent(message(), None, Delivery::Stream { include_usage: false })));
+        let streamed = deltas(&events(&wire_frames(message(), None, Delivery::Stream { include_usage: false })));
         let delta = streamed.get(1).cloned().expect("a delta");
         for said in [message_of_whole, delta] {
             let has = ["reasoning_content", "reasoning"].map(|field| said.get(field).is_some_and(|it| it == "hm"));
@@ -150,8 +150,8 @@ fn reasoning_goes_in_the_fields_of_its_form() {
 
 #[test]
 fn chunks_end_at_the_places_that_are_given() {
-    let message = ReplyMessage { chunk_ends: Some(vec![1, 4, 99]), ..said("größer als") };
-    let streamed = deltas(&events(&sent(message, None, Delivery::Stream { include_usage: false })));
+    let message = ReplyMessage { chunk_ends: Some(vec![1, 4, 99]), ..text_reply("größer als") };
+    let streamed = deltas(&events(&wire_frames(message, None, Delivery::Stream { include_usage: false })));
     let chunks: Vec<&str> = streamed.iter().filter_map(|delta| delta.get("content")?.as_str()).collect();
     assert_eq!(chunks, ["g", "röß", "er als"]);
 }

@@ -43,7 +43,7 @@ fn classes(messages: &[LogMessage]) -> Vec<(u64, OutcomeClass)> {
 }
 
 /// All that a file would have of a message: what it says, its bytes as text, and both without escapes.
-fn shown(message: &LogMessage) -> String {
+fn message_text(message: &LogMessage) -> String {
     let record = log_message::decode_record(message).unwrap().unwrap();
     let line = serde_json::to_string(message).unwrap();
     let body = record.body.to_json().to_string();
@@ -89,14 +89,14 @@ fn no_value_is_left_and_every_decision_comes_out_as_it_did() {
     assert_eq!(classes(&messages).len(), 3);
     assert!(classes(&messages).iter().all(|(_, class)| *class == OutcomeClass::Same));
     for message in &messages {
-        let shown = shown(message);
+        let shown = message_text(message);
         for value in VALUES {
             assert!(!shown.contains(value), "{value}: {shown}");
         }
         let words: Vec<&str> = shown.split(|sign: char| !sign.is_alphanumeric()).collect();
         assert!(!words.contains(&"ann"), "{shown}");
     }
-    let all: String = messages.iter().map(shown).collect();
+    let all: String = messages.iter().map(message_text).collect();
     for stays in ["annual reports stay", "you are welcome", "⟨email-1⟩", "user-1", "⟨word-1⟩", "secret-1"] {
         assert!(all.contains(stays), "{stays}");
     }
@@ -150,7 +150,7 @@ fn what_is_announced_as_a_secret_is_still_taken_out_of_what_is_remembered() {
     agent.decide(&[calls_with("memory.append", &remembers), text_completion("Done.")]);
     let (messages, _) = redacted(&agent.messages(), RedactionTerms::default()).unwrap();
     assert!(classes(&messages).iter().all(|(_, class)| *class == OutcomeClass::Same));
-    let all: String = messages.iter().map(shown).collect();
+    let all: String = messages.iter().map(message_text).collect();
     assert!(all.contains("[secret password") && all.contains("secret-1") && !all.contains("tr0ub4dor"));
 }
 
@@ -161,7 +161,7 @@ fn a_decision_that_is_not_made_as_recorded_comes_out_as_it_did_and_has_no_value(
     let (messages, _) = redacted(&changed, RedactionTerms::default()).unwrap();
     assert_eq!(classes(&messages), classes(&changed));
     assert_eq!(classes(&messages)[1].1, OutcomeClass::Differs);
-    assert!(messages.iter().map(shown).all(|shown| !shown.contains("ann@x.org")));
+    assert!(messages.iter().map(message_text).all(|shown| !shown.contains("ann@x.org")));
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn is_iban(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<(ValueKind, &str)> {
+    fn find_in_text(text: &str) -> Vec<(ValueKind, &str)> {
         let mut found = find_values(text, &[Regex::new("CASE-[0-9]+").unwrap()]);
         found.sort_by_key(|(_, value)| value.as_ptr());
         found.dedup();
@@ -166,7 +166,7 @@ mod tests {
             ("the password is Tr0ub4dor&3", ValueKind::Secret, "Tr0ub4dor&3"),
             ("see CASE-17", ValueKind::Pattern, "CASE-17"),
         ] {
-            assert!(found(text).contains(&(kind, value)), "{text}: {:?}", found(text));
+            assert!(find_in_text(text).contains(&(kind, value)), "{text}: {:?}", find_in_text(text));
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
             "room 030 is free",
             "std::mem::swap",
         ] {
-            assert_eq!(found(text), [], "{text}");
+            assert_eq!(find_in_text(text), [], "{text}");
         }
     }
 

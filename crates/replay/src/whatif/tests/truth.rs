@@ -124,7 +124,7 @@ fn what_is_said_to_stay_to_change_or_to_vanish_does() {
 }
 
 /// The cone of a life without a message, with models asked that answer as they always do.
-fn asked(lived: &[LogMessage], at: u64) -> Cone {
+fn cone_at(lived: &[LogMessage], at: u64) -> Cone {
     let mut whatif = WhatIf::new(at, MessageChange::Drop, None).with_models();
     for message in lived {
         let mut took = whatif.apply(message).unwrap();
@@ -151,7 +151,7 @@ fn what_models_are_asked_for_is_what_the_agent_does_that_lives_without_the_messa
         for without in 0..threads.len() {
             let truth = decisions(&life(threads, Some(without)));
             let at = BLOCK * (without as u64 + 1);
-            let cone = asked(&lived, at);
+            let cone = cone_at(&lived, at);
             assert_eq!(cone.counts.unknown, 0, "{:#?}", cone.reached);
             // From a call on that nobody executes, nobody knows.
             let open = cone.reached.iter().find(|it| !it.lost.is_empty()).map_or(u64::MAX, |it| it.sequence);

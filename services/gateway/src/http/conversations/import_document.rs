@@ -195,7 +195,7 @@ mod tests {
         json!({ "format": FORMAT, "agent": "cook", "user": "ann", "threads": threads, "messages": messages })
     }
 
-    fn said(more: Value) -> Value {
+    fn message_entry(more: Value) -> Value {
         let mut message = json!({ "thread_id": "dinner", "role": "user", "text": "soup?" });
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         message
@@ -210,8 +210,9 @@ mod tests {
     fn a_document_is_read_as_it_was_written() {
         let digest = "0f".repeat(32);
         let part = json!({ "media_type": "image/png", "digest": digest, "size": 7, "name": "a.png" });
-        let message = said(json!({ "id": "m-1", "time": "2026-11-21T11:00:00+01:00", "parts": [part], "text": "" }));
-        let asked = reads(&document(json!([message, said(json!({ "role": "agent" }))]))).unwrap();
+        let message =
+            message_entry(json!({ "id": "m-1", "time": "2026-11-21T11:00:00+01:00", "parts": [part], "text": "" }));
+        let asked = reads(&document(json!([message, message_entry(json!({ "role": "agent" }))]))).unwrap();
         assert_eq!((asked.user, asked.document.agent.as_str(), asked.document.threads.len()), (None, "cook", 1));
         let [first, second] = asked.document.messages.try_into().unwrap();
         assert_eq!(
@@ -224,8 +225,8 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_named_with_its_place_and_what_was_expected() {
-        let mut messages = vec![said(json!({})); 3];
-        messages.push(said(json!({ "role": "cook" })));
+        let mut messages = vec![message_entry(json!({})); 3];
+        messages.push(message_entry(json!({ "role": "cook" })));
         assert_eq!(
             reads(&document(json!(messages))).unwrap_err(),
             [("document.messages[3].role".to_owned(), "user or agent".to_owned())]
@@ -245,7 +246,7 @@ mod tests {
             (json!({ "parts": [{ "media_type": "image/png", "digest": "ABC" }] }), "parts[0].digest"),
             (json!({ "parts": [{ "media_type": "PNG", "digest": "0f".repeat(32) }] }), "parts[0].media_type"),
         ] {
-            let wrong = reads(&document(json!([said(more)]))).unwrap_err();
+            let wrong = reads(&document(json!([message_entry(more)]))).unwrap_err();
             assert_eq!(wrong.iter().map(|it| &it.0).collect::<Vec<_>>(), [&format!("document.messages[0].{field}")]);
         }
     }
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(reads(&document(json!(vec![7; MESSAGES + 1]))).unwrap_err()[0].0, "document.messages");
         assert_eq!(reads(&document(json!(vec![7; MESSAGES]))).unwrap_err().len(), MOST_ERRORS);
         let part = json!({ "media_type": "image/png", "digest": "0f".repeat(32) });
-        let full = said(json!({ "parts": vec![part; PARTS] }));
+        let full = message_entry(json!({ "parts": vec![part; PARTS] }));
         assert_eq!(reads(&document(json!(vec![full; 16]))).unwrap_err()[0].0, "document.messages");
     }
 }

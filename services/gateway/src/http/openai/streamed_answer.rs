@@ -127,7 +127,7 @@ impl CallOutput {
 mod tests {
     use super::*;
 
-    fn said(texts: &[&str]) -> Vec<String> {
+    fn streamed_texts(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
@@ -151,7 +151,7 @@ mod tests {
         }
 
         fn commit(&mut self, input: u128, committed: &[&str]) -> &str {
-            self.got.extend(self.growing.commit(Uuid::from_u128(input), &said(committed)));
+            self.got.extend(self.growing.commit(Uuid::from_u128(input), &streamed_texts(committed)));
             &self.got
         }
 

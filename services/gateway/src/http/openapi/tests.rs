@@ -148,15 +148,15 @@ fn an_operation_says_who_may_use_it() {
 
 /// Reads the body of an operation as its endpoint does.
 fn read(operation: &str, body: &Value) -> Result<(), Problem> {
-    fn said<E: UserInput>(body: &[u8]) -> Result<(), Problem> {
+    fn parse_body<E: UserInput>(body: &[u8]) -> Result<(), Problem> {
         E::from_fields(RequestFields::from_json(body)?, &GatewayConfig::default()).map(drop)
     }
     let body = body.to_string().into_bytes();
     match operation {
-        "sendMessage" => said::<MessageInput>(&body),
-        "choose" => said::<ChoiceInput>(&body),
-        "approve" => said::<ApprovalInput>(&body),
-        "command" => said::<CommandInput>(&body),
+        "sendMessage" => parse_body::<MessageInput>(&body),
+        "choose" => parse_body::<ChoiceInput>(&body),
+        "approve" => parse_body::<ApprovalInput>(&body),
+        "command" => parse_body::<CommandInput>(&body),
         "makeKey" => keys::parse_body(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
         "defineAgent" => agents::parse_agent(&body, &GatewayConfig::default()).map(drop),
         "createTeam" => teams::parse_team(&body, &GatewayConfig::default()).map(drop),

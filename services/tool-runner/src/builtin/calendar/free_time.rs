@@ -73,7 +73,7 @@ mod tests {
         TimeSpan::new(at(start), at(end))
     }
 
-    fn shown(free: &[TimeSpan]) -> Vec<String> {
+    fn span_texts(free: &[TimeSpan]) -> Vec<String> {
         let one = |span: &TimeSpan| format!("{}-{}", span.start.strftime("%dT%H:%M"), span.end.strftime("%dT%H:%M"));
         free.iter().map(one).collect()
     }
@@ -88,8 +88,8 @@ mod tests {
         ];
         let hours = Some((time(9, 0, 0, 0), time(17, 0, 0, 0)));
         let found = find_free_spans(&span("02T00:00", "03T11:00"), &busy, hours, 30);
-        assert_eq!(shown(&found), ["02T11:00-02T16:00", "03T09:30-03T11:00"]);
-        assert_eq!(shown(&find_free_spans(&span("02T10:30", "02T11:20"), &busy, None, 30)), Vec::<String>::new());
+        assert_eq!(span_texts(&found), ["02T11:00-02T16:00", "03T09:30-03T11:00"]);
+        assert_eq!(span_texts(&find_free_spans(&span("02T10:30", "02T11:20"), &busy, None, 30)), Vec::<String>::new());
     }
 
     #[test]

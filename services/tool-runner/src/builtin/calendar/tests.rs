@@ -63,7 +63,7 @@ fn expand(calendar: &IcsCalendar, within: &TimeSpan) -> Vec<Occurrence> {
     all
 }
 
-fn shown(text: &str, within: &TimeSpan) -> Vec<String> {
+fn entry_lines(text: &str, within: &TimeSpan) -> Vec<String> {
     let calendar = read(text, "file", &berlin());
     assert!(!calendar.broken && calendar.unknown_zones.is_empty(), "{calendar:?}");
     let time = |time: &Zoned| time.with_time_zone(berlin()).strftime("%m-%dT%H:%M").to_string();
@@ -86,7 +86,7 @@ fn event(start: &str, lines: &str) -> String {
 #[test]
 fn outlooks_series_with_an_exception_and_a_moved_occurrence() {
     assert_eq!(
-        shown(OUTLOOK, &march()),
+        entry_lines(OUTLOOK, &march()),
         [
             "03-16T09:00 03-16T09:30 Standup, kurz",
             // The clock went forward in between: nine stays nine.
@@ -107,7 +107,7 @@ fn outlooks_series_with_an_exception_and_a_moved_occurrence() {
 #[test]
 fn googles_days_utc_and_canceled_occurrences() {
     assert_eq!(
-        shown(GOOGLE, &march()),
+        entry_lines(GOOGLE, &march()),
         [
             "03-26T13:30 03-26T14:15 Run",
             "03-27T15:00 03-27T16:00 Call",
@@ -126,13 +126,13 @@ fn only_what_lies_within_is_found_also_years_later() {
     let day = |day: &str| TimeSpan::new(at(&format!("{day}T00:00")), at(&format!("{day}T23:59")));
     let daily = event("20000103T233000", "DURATION:PT1H\r\nRRULE:FREQ=DAILY");
     // The end of the night before, and this night's.
-    assert_eq!(shown(&daily, &day("2026-07-01")).len(), 2);
+    assert_eq!(entry_lines(&daily, &day("2026-07-01")).len(), 2);
     let fortnightly = event("20000103T090000", "DURATION:PT1H\r\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE");
-    let found = shown(&fortnightly, &TimeSpan::new(at("2026-03-01T00:00"), at("2026-04-01T00:00")));
+    let found = entry_lines(&fortnightly, &TimeSpan::new(at("2026-03-01T00:00"), at("2026-04-01T00:00")));
     // Counted by hand from 3 January 2000: the weeks of 9 and 23 March.
     let days: Vec<&str> = found.iter().map(|one| &one[..5]).collect();
     assert_eq!(days, ["03-09", "03-11", "03-23", "03-25"]);
-    assert!(shown(&daily, &day("1999-12-31")).is_empty());
+    assert!(entry_lines(&daily, &day("1999-12-31")).is_empty());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn rules_of_many_kinds() {
         ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", vec!["03-02"]),
         ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;COUNT=2", vec!["03-02", "03-31", "04-30"]),
     ] {
-        let found = shown(&event("20260302T090000", &format!("DURATION:PT1H\r\nRRULE:{rule}")), &march());
+        let found = entry_lines(&event("20260302T090000", &format!("DURATION:PT1H\r\nRRULE:{rule}")), &march());
         let days: Vec<&str> = found.iter().map(|one| &one[..5]).collect();
         assert_eq!(days, expected, "{rule}");
     }
@@ -167,7 +167,7 @@ fn days_that_recur_until_a_time() {
 fn times_the_clock_skips_or_shows_twice() {
     // At half past two on 29 March the clock goes from two to three; on 25 October it shows it twice.
     let daily = event("20260328T023000", "DURATION:PT30M\r\nRRULE:FREQ=DAILY;COUNT=2");
-    assert_eq!(shown(&daily, &march()), ["03-28T02:30 03-28T03:00 x", "03-29T03:30 03-29T04:00 x"]);
+    assert_eq!(entry_lines(&daily, &march()), ["03-28T02:30 03-28T03:00 x", "03-29T03:30 03-29T04:00 x"]);
     let twice = read(&event("20261025T023000", "DURATION:PT2H"), "file", &berlin());
     let year = TimeSpan::new(at("2026-01-01T00:00"), at("2027-01-01T00:00"));
     let one = &expand(&twice, &year)[0];
@@ -190,7 +190,7 @@ fn what_differs_from_now_on_and_what_comes_on_top() {
          DTSTART;TZID=Europe/Berlin:20260316T100000\r\nDURATION:PT30M\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
     );
     assert_eq!(
-        shown(&series, &march()),
+        entry_lines(&series, &march()),
         [
             "03-02T09:00 03-02T10:00 x",
             "03-04T12:00 03-04T13:00 x",

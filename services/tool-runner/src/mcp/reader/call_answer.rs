@@ -162,7 +162,7 @@ mod tests {
     use crate::tool::ToolError;
 
     /// Returns the outcome of a result as the agent sees it.
-    fn told(result: Value) -> Result<Value, ToolError> {
+    fn read_result(result: Value) -> Result<Value, ToolError> {
         match read(result).0.unwrap() {
             ServerResult::CallToolResult(result) => call_result(result),
             other => panic!("{other:?}"),
@@ -200,7 +200,7 @@ mod tests {
             (text("a"), json!("a")),
             (json!([1, 2]), json!([1, 2])),
         ] {
-            assert_eq!(told(result.clone()), Ok(value), "{result}");
+            assert_eq!(read_result(result.clone()), Ok(value), "{result}");
         }
     }
 
@@ -208,9 +208,9 @@ mod tests {
     fn an_error_is_one_in_whatever_form_it_is_said() {
         for said in [json!(true), json!("true"), json!("True"), json!(1)] {
             let result = json!({"content": [{"type": "text", "text": "no"}], "isError": said});
-            assert_eq!(told(result), Err(ToolError::failed("no")), "{said}");
+            assert_eq!(read_result(result), Err(ToolError::failed("no")), "{said}");
         }
-        assert_eq!(told(json!({"isError": true, "reason": "no"})), Err(ToolError::failed(r#"{"reason":"no"}"#)));
+        assert_eq!(read_result(json!({"isError": true, "reason": "no"})), Err(ToolError::failed(r#"{"reason":"no"}"#)));
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn decided(sequence: u64, type_name: &str, payload: Value) -> EventJson {
     event(sequence, DECISION, type_name, Uuid::nil(), payload)
 }
 
-fn sent() -> EventJson {
+fn sent_event() -> EventJson {
     event(1, "kairo.user.ann.message", v1::UserMessage::TYPE, TURN, json!({ "text": "the time please" }))
 }
 
@@ -54,20 +54,20 @@ fn of(events: Vec<EventJson>) -> InteractionRow {
 /// Kind, reasoning, content, action, error, and whether it is over.
 type Step<'s> = (&'s str, Option<&'s str>, Option<&'s str>, Option<&'s str>, Option<&'s str>, bool);
 
-fn told(step: &InteractionStepRow) -> Step<'_> {
+fn step_summary(step: &InteractionStepRow) -> Step<'_> {
     let InteractionStepRow { kind, reasoning, content, action, error, ended_at, .. } = step;
     (kind, reasoning.as_deref(), content.as_deref(), action.as_deref(), error.as_deref(), ended_at.is_some())
 }
 
 fn steps(row: &InteractionRow) -> Vec<Step<'_>> {
-    row.steps.iter().map(told).collect()
+    row.steps.iter().map(step_summary).collect()
 }
 
 #[test]
 fn a_turn_is_planned_executed_and_reflected_on() {
     let delivered = event(2, "kairo.agent.bob.message", v1::AgentMessage::TYPE, Uuid::nil(), json!({ "text": "" }));
     let all = vec![
-        sent(),
+        sent_event(),
         delivered,
         thought(3, "I need a clock."),
         call(3, CALL),
@@ -104,7 +104,7 @@ fn a_turn_is_planned_executed_and_reflected_on() {
 
 #[test]
 fn what_failed_says_so_and_a_turn_goes_on_while_anything_runs() {
-    let started = vec![sent(), call(3, CALL), call(3, OTHER), result(4, CALL, false)];
+    let started = vec![sent_event(), call(3, CALL), call(3, OTHER), result(4, CALL, false)];
     let turn = of(started.clone());
     assert_eq!((turn.status.as_str(), steps(&turn)[1].4), ("executing", Some("timed_out: too slow")));
     assert!(turn.steps[2].ended_at.is_none());
@@ -126,7 +126,7 @@ fn what_failed_says_so_and_a_turn_goes_on_while_anything_runs() {
         Uuid::nil(),
         json!({ "text": "nobody" }),
     );
-    let turn = of(vec![sent(), undelivered]);
+    let turn = of(vec![sent_event(), undelivered]);
     assert_eq!((turn.status.as_str(), turn.intent.as_deref(), steps(&turn)[0].4), ("failed", None, Some("nobody")));
 }
 
@@ -143,7 +143,7 @@ fn a_plan_is_the_intent_and_its_steps_are_executed_with_or_without_tools() {
         decided(4, v1::ChainStepEnded::TYPE, payload)
     };
     let turn = of(vec![
-        sent(),
+        sent_event(),
         decided(3, v1::ChainStarted::TYPE, chain),
         ended(1, "done"),
         ended(2, "done"),
@@ -165,7 +165,7 @@ fn a_plan_is_the_intent_and_its_steps_are_executed_with_or_without_tools() {
 
 #[test]
 fn a_plain_answer_is_an_answer() {
-    let turn = of(vec![sent(), thought(3, "Easy."), reply(3)]);
+    let turn = of(vec![sent_event(), thought(3, "Easy."), reply(3)]);
     assert_eq!(steps(&turn), [("answer", Some("Easy."), Some("It is noon."), None, None, true)]);
     assert_eq!((turn.input_tokens, turn.intent.as_deref()), (100, None));
 }
@@ -182,7 +182,7 @@ fn drafts_reviews_and_revisions_are_steps_in_their_order_within_and_over_decisio
         reply
     };
     let turn = of(vec![
-        sent(),
+        sent_event(),
         decided(3, v1::AgentGoal::TYPE, json!({ "text": "To catch a train." })),
         thought(3, "By heart."),
         review(3, "act", "One."),
@@ -208,7 +208,7 @@ fn drafts_reviews_and_revisions_are_steps_in_their_order_within_and_over_decisio
         ]
     );
     // Where no review is left, what is written after the last one is a revision.
-    let turn = of(vec![sent(), review(3, "revise", "One."), said(3, "Two.")]);
+    let turn = of(vec![sent_event(), review(3, "revise", "One."), said(3, "Two.")]);
     assert_eq!(steps(&turn).iter().map(|step| step.0).collect::<Vec<_>>(), ["draft", "review", "revision"]);
     assert_eq!((turn.input_tokens, turn.output_tokens), (100, 10), "counted once");
 }
@@ -217,7 +217,7 @@ fn drafts_reviews_and_revisions_are_steps_in_their_order_within_and_over_decisio
 fn a_task_that_is_queued_is_a_call_told_once() {
     let task = json!({ "task_id": OTHER, "kind": "queued", "title": "Pay", "text": "Pay the crane." });
     let scheduled = event(3, DECISION, v1::TaskScheduled::TYPE, CALL, json!({ "text": "", "task": task }));
-    let turn = of(vec![sent(), scheduled.clone(), reply(3)]);
+    let turn = of(vec![sent_event(), scheduled.clone(), reply(3)]);
     let [planned, queued, answered] = turn.steps.as_slice() else { panic!("{turn:?}") };
     assert_eq!((planned.kind.as_str(), planned.input_tokens), ("plan", 100));
     assert_eq!((queued.action.as_deref(), queued.status.as_deref()), (Some("task.queue"), Some("done")));
@@ -227,7 +227,7 @@ fn a_task_that_is_queued_is_a_call_told_once() {
     let chain = json!({ "chain_id": "c", "plan": "", "text": "", "steps": [{ "event": "task.queue" }] });
     let ended = json!({ "chain_id": "c", "step": 0, "outcome": "done", "params": "{}", "result": json!({ "task_id": OTHER }).to_string() });
     let ended = decided(3, v1::ChainStepEnded::TYPE, ended);
-    let turn = of(vec![sent(), decided(3, v1::ChainStarted::TYPE, chain), scheduled, ended]);
+    let turn = of(vec![sent_event(), decided(3, v1::ChainStarted::TYPE, chain), scheduled, ended]);
     let actions: Vec<_> = turn.steps.iter().filter_map(|step| step.action.as_deref()).collect();
     assert_eq!(actions, ["task.queue"]);
 }
@@ -237,8 +237,8 @@ fn a_turn_that_waits_for_consent_is_executed() {
     let asked = event(3, DECISION, v1::ApprovalRequested::TYPE, OTHER, json!({ "tool": "email.send" }));
     let given =
         event(4, "kairo.agent.bob.approval", v1::AgentApproval::TYPE, Uuid::nil(), json!({ "action_id": OTHER }));
-    assert_eq!(of(vec![sent(), asked.clone()]).status, "executing");
-    assert_eq!(of(vec![sent(), asked, given]).status, "planning");
+    assert_eq!(of(vec![sent_event(), asked.clone()]).status, "executing");
+    assert_eq!(of(vec![sent_event(), asked, given]).status, "planning");
 }
 
 #[test]
@@ -248,11 +248,11 @@ fn what_is_asked_of_another_agent_ends_with_its_answer() {
             json!({ "type": "ask", "agent": "eve", "kind": kind, "title": "Look", "task": "at it", "text": "" });
         event(3, DECISION, v1::AgentAction::TYPE, CALL, asked)
     };
-    assert_eq!(of(vec![sent(), ask("work")]).status, "executing");
-    assert_eq!(of(vec![sent(), ask("cancel")]).status, "planning");
+    assert_eq!(of(vec![sent_event(), ask("work")]).status, "executing");
+    assert_eq!(of(vec![sent_event(), ask("cancel")]).status, "planning");
     let answer = json!({ "request_id": CALL, "status": "completed", "result": "done", "reason": "" });
     let answer = event(4, "kairo.agent.bob.answer", v1::AgentAnswer::TYPE, Uuid::nil(), answer);
-    let turn = of(vec![sent(), ask("work"), answer]);
+    let turn = of(vec![sent_event(), ask("work"), answer]);
     assert_eq!((turn.status.as_str(), turn.steps[1].result.as_ref().unwrap().value()), ("reflecting", json!("done")));
 }
 

@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn given(part: Value) -> Result<Vec<ClientPart>, (u16, Option<String>)> {
+    fn read_content(part: Value) -> Result<Vec<ClientPart>, (u16, Option<String>)> {
         let limits = GatewayConfig { max_part_bytes: 11, max_parts: 1, ..Default::default() };
         let told = |content: &Value| parse(content, 3)?.parse_parts(&limits);
         told(&json!([part])).map_err(|error| (error.status.as_u16(), error.param))
@@ -173,19 +173,19 @@ mod tests {
     #[test]
     fn images_audio_and_files_are_brought_along() {
         let gif = format!("data:image/gif;base64,{}", BASE64.encode(b"GIF89a"));
-        let image = given(json!({ "type": "image_url", "image_url": { "url": gif, "detail": "low" } })).unwrap();
+        let image = read_content(json!({ "type": "image_url", "image_url": { "url": gif, "detail": "low" } })).unwrap();
         let content = PartContent::Inline { media_type: "image/gif", bytes: b"GIF89a".to_vec() };
         assert_eq!(image, [ClientPart { name: String::new(), content: content.clone() }]);
-        let file = given(json!({ "type": "file", "file": { "file_data": gif, "filename": "a.gif" } })).unwrap();
+        let file = read_content(json!({ "type": "file", "file": { "file_data": gif, "filename": "a.gif" } })).unwrap();
         assert_eq!(file, [ClientPart { name: "a.gif".to_owned(), content }]);
         let film = b"\x1a\x45\xdf\xa3\x86\x85V_VP9";
         let url = format!("data:video/webm;base64,{}", BASE64.encode(film));
-        let video = given(json!({ "type": "video_url", "video_url": { "url": url } })).unwrap();
+        let video = read_content(json!({ "type": "video_url", "video_url": { "url": url } })).unwrap();
         let content = PartContent::Inline { media_type: "video/webm", bytes: film.to_vec() };
         assert_eq!(video, [ClientPart { name: String::new(), content }]);
         let audio = json!({ "type": "input_audio", "input_audio": { "data": BASE64.encode(b"ID3"), "format": "mp3" } });
         let content = PartContent::Inline { media_type: "audio/mpeg", bytes: b"ID3".to_vec() };
-        assert_eq!(given(audio).unwrap(), [ClientPart { name: String::new(), content }]);
+        assert_eq!(read_content(audio).unwrap(), [ClientPart { name: String::new(), content }]);
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             url(&format!("data:image/gif;base64,{}", BASE64.encode(b"GIF89a......"))),
         ] {
             let expected = (400, Some("messages[3].content[0].image_url.url".to_owned()));
-            assert_eq!(given(bad.clone()).unwrap_err(), expected, "{bad}");
+            assert_eq!(read_content(bad.clone()).unwrap_err(), expected, "{bad}");
         }
         for (bad, param) in [
             (json!({ "type": "file", "file": { "file_id": "f" } }), "messages[3].content[0]"),
@@ -209,7 +209,7 @@ mod tests {
                 "messages[3].content[0].input_audio",
             ),
         ] {
-            assert_eq!(given(bad.clone()).unwrap_err(), (400, Some(param.to_owned())), "{bad}");
+            assert_eq!(read_content(bad.clone()).unwrap_err(), (400, Some(param.to_owned())), "{bad}");
         }
     }
 

@@ -45,7 +45,7 @@ fn shop() -> Value {
     })
 }
 
-fn found(
+fn find_operations(
     document: &Value,
     base_url: Option<&str>,
     is_wanted: &dyn Fn(&str) -> bool,
@@ -62,7 +62,7 @@ fn prepared(operation: &DocumentedOperation, arguments: Value) -> (String, Optio
 
 #[test]
 fn operations_become_tools() {
-    let found = found(&shop(), None, &|_| true).unwrap();
+    let found = find_operations(&shop(), None, &|_| true).unwrap();
     let [get, put] = &found.operations[..] else { panic!("{found:#?}") };
     assert_eq!((get.id.as_str(), get.description.as_str()), ("getOrder", "One order\nWith its lines."));
     assert_eq!(
@@ -90,7 +90,7 @@ fn operations_become_tools() {
 
 #[test]
 fn what_is_not_offered_is_named_with_the_reason() {
-    let found = found(&shop(), Some("https://h"), &|_| true).unwrap();
+    let found = find_operations(&shop(), Some("https://h"), &|_| true).unwrap();
     let reason = |what: &str| {
         let left = found.left_out.iter().find(|left| left.what == what);
         left.map_or_else(|| panic!("{what} in {:#?}", found.left_out), |left| left.reason.as_str())
@@ -107,16 +107,16 @@ fn what_is_not_offered_is_named_with_the_reason() {
 
 #[test]
 fn only_what_is_wanted_is_read() {
-    let found = found(&shop(), None, &|id| id == "putOrder").unwrap();
+    let found = find_operations(&shop(), None, &|id| id == "putOrder").unwrap();
     assert_eq!(found.operations.len(), 1);
     assert_eq!(found.left_out.len(), 1, "what has no id is wanted or not, nobody knows: {:?}", found.left_out);
 }
 
 #[test]
 fn other_documents_and_relative_servers_are_told() {
-    assert!(found(&json!({"swagger": "2.0"}), None, &|_| true).unwrap_err().starts_with("document: "));
+    assert!(find_operations(&json!({"swagger": "2.0"}), None, &|_| true).unwrap_err().starts_with("document: "));
     let relative =
         json!({"openapi": "3.1.0", "servers": [{"url": "/api"}], "paths": {"/a": {"get": {"operationId": "a"}}}});
-    assert!(found(&relative, None, &|_| true).unwrap().left_out[0].reason.contains("base_url"));
-    assert_eq!(found(&relative, Some("https://h/b"), &|_| true).unwrap().operations.len(), 1);
+    assert!(find_operations(&relative, None, &|_| true).unwrap().left_out[0].reason.contains("base_url"));
+    assert_eq!(find_operations(&relative, Some("https://h/b"), &|_| true).unwrap().operations.len(), 1);
 }
