@@ -35,6 +35,11 @@ fn address(world: &World) -> String {
     world.url("").strip_prefix("http://").unwrap().to_owned()
 }
 
+/// A client in Python that knows nothing but what reflection tells it; none where Python has no gRPC.
+pub fn python_client(world: &World) -> Option<Python> {
+    Python::start(&address(world), None)
+}
+
 /// The events of a stream, as they came.
 fn events(told: &Value) -> Vec<&Value> {
     told.as_array().unwrap().iter().filter_map(|told| told.get("event")).collect()

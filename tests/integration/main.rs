@@ -8,6 +8,7 @@
 )]
 
 mod acceptance;
+mod agent_definitions;
 mod archive;
 mod asyncapi;
 mod authorization_server;

@@ -95,7 +95,7 @@ pub fn define(world: &mut World, chance: &mut Chance) {
             profile.summary_after =
                 if chance.permille(250) { 1 + u32::try_from(chance.below(3)).unwrap_or(0) } else { 0 };
         }
-        let body = AgentDefined { profile: Some(profile) };
+        let body = AgentDefined { profile: Some(profile), ..Default::default() };
         let envelope = entering("profile", &[agent], world.now());
         world.enter(&OutgoingEvent::new(&AGENT_DEFINED, &name(agent), envelope, body));
     }

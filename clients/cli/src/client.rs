@@ -15,8 +15,8 @@ pub use error::{ClientError, Problem, WrongField};
 pub use event_follower::{EventFollower, StreamUpdate};
 pub use messages::{
     AcceptedMessage, AcceptedOrder, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewLead, NewMessage,
-    NewPart, NewSubmodule, NewTeam, NewWorker, Profile, ProfileCommand, ProfileMember, ProfilePerception,
-    SessionBounds, StoredObject,
+    NewPart, NewSubmodule, NewTeam, NewWorker, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds,
+    StoredObject,
 };
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -131,6 +131,17 @@ impl Client {
     /// POST of a JSON body.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
         let request = self.request(Method::POST, path, &[])?.json(body);
+        self.fetch_answer(request).await
+    }
+
+    /// PATCH with a JSON body.
+    pub async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let request = self.request(Method::PATCH, path, query)?.json(body);
         self.fetch_answer(request).await
     }
 

@@ -23,6 +23,6 @@ pub mod watch;
 
 pub use kairo_events::{
     address, carry_forward, commands, consent, copies, dates, decider, envelope, event_json, hash_chain, hooks,
-    imports, log_message, media, memories, outside, partition, permissions, personal, prices, principal, schema,
-    sealing, subjects, synthetic, threads, tool_groups, vocabulary, workers,
+    imports, log_message, media, memories, outside, partition, permissions, personal, prices, principal,
+    profile_document, schema, sealing, subjects, synthetic, threads, tool_groups, vocabulary, workers,
 };

@@ -9,6 +9,7 @@
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`threads`]: ids of threads that say whose they are; [`imports`] conversations that were had elsewhere
 //! * [`principal`]: who entered an event
+//! * [`profile_document`]: profiles in the form in which clients define them, and their differences
 //! * [`ids`], [`address`], [`commands`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`personal`] content of users, which goes when they are forgotten; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
 //!   consent to
@@ -42,6 +43,7 @@ pub mod permissions;
 pub mod personal;
 pub mod prices;
 pub mod principal;
+pub mod profile_document;
 pub mod record;
 pub mod schema;
 pub mod sealing;

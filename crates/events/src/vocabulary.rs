@@ -117,7 +117,7 @@ pub enum NotUnderstood {
 
 /// The lowest version of readers that understands a message.
 pub fn required_reader(body: &Body) -> u32 {
-    if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
+    if let Some(AgentDefined { profile: Some(profile), .. }) = AgentDefined::of(body) {
         return profile_reader(profile);
     }
     let chat = UserMessage::of(body).map(|it| &it.chat).or_else(|| AgentMessage::of(body).map(|it| &it.chat));

@@ -398,5 +398,10 @@ fn profiles(parts: &cut::ForkParts, prompt: &str) -> Vec<(Name, AgentProfile)> {
 
 fn agent_defined(agent: &Name, profile: &AgentProfile, now: Timestamp) -> OutgoingEvent {
     let envelope = Envelope::from_outside(Uuid::now_v7(), Service::Gateway, Origin::System, now);
-    OutgoingEvent::new(&AGENT_DEFINED, agent, envelope, AgentDefined { profile: Some(profile.clone()) })
+    OutgoingEvent::new(
+        &AGENT_DEFINED,
+        agent,
+        envelope,
+        AgentDefined { profile: Some(profile.clone()), ..Default::default() },
+    )
 }

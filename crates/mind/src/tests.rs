@@ -159,7 +159,7 @@ impl Agent {
             catalogue: catalogue(),
         };
         let profile = AgentProfile { agent: name.into(), prompt: "Be brief.".into(), ..profile };
-        agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
+        agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile), ..Default::default() });
         agent
     }
 

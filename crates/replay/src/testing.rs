@@ -80,7 +80,7 @@ impl TestAgent {
         agent.write(&CATALOGUE, Service::ToolRunner.name(), None, catalogue);
         agent.write(&BASIS, Service::AgentRuntime.name(), None, basis);
         let profile = AgentProfile { agent: named.into(), prompt: "Be brief.".into(), ..Default::default() };
-        agent.own(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
+        agent.own(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile), ..Default::default() });
         agent
     }
 

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use prost_reflect::FieldDescriptor;
+use prost_reflect::{DynamicMessage, FieldDescriptor};
 
 use crate::{
     Generated,
-    contract::{Contract, comment, flag},
+    contract::{Contract, comment, flag, text},
     openapi::FRESHNESS,
-    rpcs::Rpc,
+    rpcs::{Rpc, RpcBody},
 };
 
 pub fn file(contract: &Contract) -> anyhow::Result<Generated> {
@@ -27,24 +27,29 @@ pub fn file(contract: &Contract) -> anyhow::Result<Generated> {
     Ok(("services/gateway/src/http/generated/endpoints.txt".to_owned(), out.into_bytes()))
 }
 
-/// The fields of a body, of which those with a question mark may be left out, or of a query.
+/// The fields of a body, of which those with a question mark may be left out, and of a query.
 fn fields(contract: &Contract, rpc: &Rpc) -> anyhow::Result<String> {
     let is_told = |field: &FieldDescriptor| {
         !FRESHNESS.contains(&field.name()) && !rpc.path.contains(&format!("{{{}}}", field.name()))
     };
-    let mut told = Vec::new();
+    let mut body = Vec::new();
+    let mut query = Vec::new();
     for field in rpc.method.input().fields().filter(is_told) {
         let option = contract.option("kairo.options.field", &field.options())?;
-        let required = option.is_some_and(|option| flag(&option, "required"));
-        told.push(match (rpc.has_body, required) {
-            (false, _) => format!("{}=", field.name()),
-            (true, true) => field.name().to_owned(),
-            (true, false) => format!("{}?", field.name()),
-        });
+        let name = field.name();
+        match &rpc.body {
+            RpcBody::Field(whole) if whole == name => body.push(format!("fields of {}", changed_fields(option))),
+            RpcBody::Field(_) | RpcBody::Nothing => query.push(format!("{name}=")),
+            RpcBody::Rest if option.is_some_and(|option| flag(&option, "required")) => body.push(name.to_owned()),
+            RpcBody::Rest => body.push(format!("{name}?")),
+        }
     }
-    Ok(match (told.is_empty(), rpc.has_body) {
-        (true, _) => String::new(),
-        (false, true) => format!("{{{}}}", told.join(", ")),
-        (false, false) => format!("?{}", told.join("&")),
-    })
+    let body = Some(format!("{{{}}}", body.join(", "))).filter(|_| !body.is_empty());
+    let query = Some(format!("?{}", query.join("&"))).filter(|_| !query.is_empty());
+    Ok(body.into_iter().chain(query).collect::<Vec<_>>().join(" "))
+}
+
+/// The message whose fields a body changes.
+fn changed_fields(option: Option<DynamicMessage>) -> String {
+    option.map(|option| text(&option, "changes_of")).unwrap_or_default()
 }

@@ -7,12 +7,13 @@ use std::{
     fmt::Write,
 };
 
+use anyhow::Context;
 use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
 use crate::{
     Generated,
     contract::{Contract, comment, flag, list, messages as messages_of, number, text, texts},
-    rpcs::Rpc,
+    rpcs::{Rpc, RpcBody},
     vocabularies,
 };
 
@@ -33,6 +34,7 @@ const STREAMED: [&str; 2] = ["Event", "TurnStatus"];
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     let mut messages = Vec::new();
+    let mut changes = Vec::new();
     let mut in_paths = BTreeSet::new();
     for rpc in crate::rpcs::all(contract)? {
         // The stream is described by hand: its answer has a form of its own.
@@ -44,7 +46,8 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         };
         write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, &operation)?;
         messages.push(rpc.method.output());
-        messages.extend(rpc.has_body.then(|| rpc.method.input()));
+        messages.extend((rpc.body == RpcBody::Rest).then(|| rpc.method.input()));
+        changes.extend(body_changes(contract, &rpc)?);
         in_paths.extend(
             rpc.method
                 .input()
@@ -54,13 +57,49 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         );
     }
     let paths: String = paths.into_iter().map(|(path, operations)| format!("  {path}:\n{operations}")).collect();
+    let mut schemas = schemas(contract, messages, &in_paths)?;
+    changes.iter().try_for_each(|change| write_changes(contract, &mut schemas, change))?;
     Ok(vec![
         ("services/gateway/src/openapi/generated/paths.yaml".to_owned(), paths.into_bytes()),
-        (
-            "services/gateway/src/openapi/generated/schemas.yaml".to_owned(),
-            schemas(contract, messages, &in_paths)?.into_bytes(),
-        ),
+        ("services/gateway/src/openapi/generated/schemas.yaml".to_owned(), schemas.into_bytes()),
     ])
+}
+
+/// A body that changes some fields of another message.
+struct BodyChanges {
+    /// The name of its schema.
+    name: String,
+    description: String,
+    fields: Vec<FieldDescriptor>,
+}
+
+/// Returns the changes that the body of an rpc makes, if it is such a body. Fields that the request has itself are not
+/// among them.
+fn body_changes(contract: &Contract, rpc: &Rpc) -> anyhow::Result<Option<BodyChanges>> {
+    let RpcBody::Field(body) = &rpc.body else { return Ok(None) };
+    let input = rpc.method.input();
+    let body = input.get_field_by_name(body).with_context(|| format!("{} has no {body}", input.name()))?;
+    let option = option(contract, &body)?.with_context(|| format!("{} has no changes_of", body.full_name()))?;
+    let changed = format!("{}.{}", crate::contract::PACKAGE, text(&option, "changes_of"));
+    let changed = contract.pool.get_message_by_name(&changed).with_context(|| format!("no message {changed}"))?;
+    let fields = changed.fields().filter(|field| input.get_field_by_name(field.name()).is_none()).collect();
+    let description = comment(&input.parent_file(), body.path());
+    Ok(Some(BodyChanges { name: changes_name(rpc), description, fields }))
+}
+
+fn changes_name(rpc: &Rpc) -> String {
+    rpc.method.input().name().trim_end_matches("Request").to_owned() + "Body"
+}
+
+fn write_changes(contract: &Contract, out: &mut String, changes: &BodyChanges) -> anyhow::Result<()> {
+    writeln!(out, "    {}:\n      type: object", changes.name)?;
+    writeln!(out, "      description: {}", quoted(&changes.description))?;
+    writeln!(out, "      additionalProperties: false\n      properties:")?;
+    for field in &changes.fields {
+        let words = comment(&field.parent_message().parent_file(), field.path());
+        writeln!(out, "        {}: {{ {} }}", field.name(), nullable_schema(contract, field, &words)?)?;
+    }
+    Ok(())
 }
 
 fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::Result<()> {
@@ -74,23 +113,27 @@ fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: 
     if !description.is_empty() {
         writeln!(out, "      description: {}", quoted(description))?;
     }
-    if rpc.has_body {
+    if rpc.body != RpcBody::Nothing {
         // What enters the log goes on with the trace of who asks.
         let is_entered = rpc.method.output().get_field_by_name("sequence").is_some();
-        let in_path: Vec<_> = rpc.method.input().fields().filter(|field| is_in_path(rpc, field)).collect();
-        if is_entered || !in_path.is_empty() {
+        let is_parameter = |field: &FieldDescriptor| match &rpc.body {
+            RpcBody::Field(body) => field.name() != body,
+            RpcBody::Nothing | RpcBody::Rest => is_in_path(rpc, field),
+        };
+        let beside: Vec<_> = rpc.method.input().fields().filter(is_parameter).collect();
+        if is_entered || !beside.is_empty() {
             writeln!(out, "      parameters:")?;
         }
-        in_path.iter().try_for_each(|field| parameter(contract, out, rpc, field))?;
+        beside.iter().try_for_each(|field| parameter(contract, out, rpc, field))?;
         if is_entered {
             writeln!(out, "        - $ref: '#/components/parameters/traceparent'")?;
         }
         writeln!(out, "      requestBody:\n        required: true\n        content:\n          application/json:")?;
-        writeln!(
-            out,
-            "            schema: {{ $ref: '{SCHEMAS}/{}' }}\n            examples:",
-            rpc.method.input().name()
-        )?;
+        let schema = match rpc.body {
+            RpcBody::Field(_) => changes_name(rpc),
+            RpcBody::Nothing | RpcBody::Rest => rpc.method.input().name().to_owned(),
+        };
+        writeln!(out, "            schema: {{ $ref: '{SCHEMAS}/{schema}' }}\n            examples:")?;
         for example in messages_of(operation, "examples") {
             writeln!(out, "              {}: {{ value: {} }}", text(&example, "name"), text(&example, "value"))?;
         }
@@ -169,7 +212,8 @@ fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::R
             writeln!(out, "        '{status}': {{ $ref: '#/components/responses/{name}' }}")?;
         }
     }
-    let rest = if rpc.has_body { "and what is wrong with something said" } else { "and of every query" };
+    let rest =
+        if rpc.body != RpcBody::Nothing { "and what is wrong with something said" } else { "and of every query" };
     Ok(writeln!(out, "        # {rest}")?)
 }
 
@@ -227,6 +271,17 @@ fn schemas(
 
 /// The keywords of a field, in YAML's flow style.
 fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::Result<String> {
+    let asked = field.parent_message().name().ends_with("Request");
+    let is_optional = field.cardinality() == Cardinality::Optional && field.field_descriptor_proto().proto3_optional();
+    keywords(contract, field, words, !asked && is_optional)
+}
+
+/// The keywords of a field that may also be null.
+fn nullable_schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::Result<String> {
+    keywords(contract, field, words, true)
+}
+
+fn keywords(contract: &Contract, field: &FieldDescriptor, words: &str, nullable: bool) -> anyhow::Result<String> {
     let option = option(contract, field)?;
     let own = |what: &str| option.as_ref().map(|option| text(option, what)).unwrap_or_default();
     let vocabulary = match own("vocabulary").as_str() {
@@ -236,15 +291,12 @@ fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::
     let words = if words.is_empty() { meanings(&vocabulary) } else { words.to_owned() };
     let mut values: Vec<String> = vocabulary.into_iter().map(|(word, _)| word).collect();
     values.extend(option.as_ref().map(|option| texts(option, "values")).unwrap_or_default());
-    let asked = field.parent_message().name().ends_with("Request");
-    let nullable =
-        !asked && field.cardinality() == Cardinality::Optional && field.field_descriptor_proto().proto3_optional();
     let mut keywords = Vec::new();
     let element = one(field, &own("form"), &values, nullable && !field.is_list());
     if option.as_ref().is_some_and(|option| flag(option, "words")) {
         keywords.push("type: string".to_owned());
     } else if field.is_list() {
-        keywords.push("type: array".to_owned());
+        keywords.push(if nullable { "type: [array, 'null']" } else { "type: array" }.to_owned());
         if !own("schema").contains("items:") {
             keywords.push(format!("items: {{ {element} }}"));
         }

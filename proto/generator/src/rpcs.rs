@@ -18,9 +18,18 @@ pub struct Rpc {
     /// `GET`, and the path.
     pub verb: String,
     pub path: String,
-    /// True if the fields that are not in the path are the body rather than the query.
-    pub has_body: bool,
+    pub body: RpcBody,
     access: DynamicMessage,
+}
+
+/// The fields of a request that are the body of its endpoint; the others are in the path or in the query.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RpcBody {
+    Nothing,
+    /// All that are not in the path.
+    Rest,
+    /// This one.
+    Field(String),
 }
 
 /// The rpcs that are asked and answered once, by service; and of all, the endpoints.
@@ -50,7 +59,11 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
             let output = rpc.method.output();
             let input = input.name();
             let output = output.name();
-            writeln!(rpcs, "    {name}({input}) -> {output} = {} {},", rpc.verb, name.to_uppercase())?;
+            let body = match &rpc.body {
+                RpcBody::Field(field) => format!(" {field:?}"),
+                RpcBody::Nothing | RpcBody::Rest => String::new(),
+            };
+            writeln!(rpcs, "    {name}({input}) -> {output} = {} {}{body},", rpc.verb, name.to_uppercase())?;
         }
         writeln!(rpcs, "}}")?;
     }
@@ -84,8 +97,12 @@ fn rpc(contract: &Contract, method: MethodDescriptor) -> anyhow::Result<Rpc> {
         http.descriptor().oneofs().next().and_then(|oneof| oneof.fields().find(|field| http.has_field(field)));
     let Some(pattern) = pattern else { bail!("{} has no path", method.full_name()) };
     let path = text(&http, pattern.name());
-    let has_body = !text(&http, "body").is_empty();
-    Ok(Rpc { verb: pattern.name().to_uppercase(), path, has_body, access: set("kairo.options.access")?, method })
+    let body = match text(&http, "body").as_str() {
+        "" => RpcBody::Nothing,
+        "*" => RpcBody::Rest,
+        field => RpcBody::Field(field.to_owned()),
+    };
+    Ok(Rpc { verb: pattern.name().to_uppercase(), path, body, access: set("kairo.options.access")?, method })
 }
 
 impl Rpc {

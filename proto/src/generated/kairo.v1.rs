@@ -1021,6 +1021,9 @@ impl ::prost::Name for ToolError {
 pub struct AgentDefined {
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<AgentProfile>,
+    /// The name of this version of the agent, by which it can be returned to; empty if it has none.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentDefined {
     const NAME: &'static str = "AgentDefined";
@@ -3114,1478 +3117,6 @@ impl ::prost::Name for CompletionError {
         "/kairo.v1.CompletionError".into()
     }
 }
-/// A place in the log: everything up to and including an event.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Place {
-    #[prost(uint64, tag = "1")]
-    pub sequence: u64,
-    /// The event within its message, from 0; none for the message and all its events.
-    #[prost(uint32, optional, tag = "2")]
-    pub position: ::core::option::Option<u32>,
-}
-impl ::prost::Name for Place {
-    const NAME: &'static str = "Place";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.Place".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.Place".into()
-    }
-}
-/// Any JSON but null, as text, of any depth and with numbers as they were written.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Json {
-    #[prost(string, tag = "1")]
-    pub text: ::prost::alloc::string::String,
-}
-impl ::prost::Name for Json {
-    const NAME: &'static str = "Json";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.Json".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.Json".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SendMessageRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub user: ::prost::alloc::string::String,
-    /// The agent that the message is for. If missing, the agent that @name at the beginning of the text names, or the
-    /// default agent.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts or a state.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub text: ::prost::alloc::string::String,
-    /// Chosen by the client; if empty, the server makes one.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub message_id: ::prost::alloc::string::String,
-    /// The thread it belongs to: an id, or a name of the user's own, which names no other user's thread. If empty, the
-    /// agent chooses.
-    #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub thread_id: ::prost::alloc::string::String,
-    /// Images, audio and video that belong to the text.
-    #[prost(message, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub parts: ::prost::alloc::vec::Vec<GivenPart>,
-    /// The user's environment as the client reports it, such as the page they look at: a JSON object of at most 32768
-    /// bytes, at most 16 levels deep. The agent is shown it as content from outside, for the turn.
-    #[prost(message, optional, tag = "20")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub environment: ::core::option::Option<Json>,
-    /// A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message with
-    /// only a state has the modality state.
-    #[prost(message, optional, tag = "24")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub state: ::core::option::Option<Json>,
-}
-impl ::prost::Name for SendMessageRequest {
-    const NAME: &'static str = "SendMessageRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.SendMessageRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.SendMessageRequest".into()
-    }
-}
-/// An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where
-/// the whole is no larger than a message may be.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenPart {
-    /// SHA-256 of bytes that are stored already, in 64 hexadecimal digits. A part that is larger than a message may be is
-    /// stored with POST /v1/objects.
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub digest: ::prost::alloc::string::String,
-    /// Instead of a digest: such as image/png, and the bytes.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub media_type: ::prost::alloc::string::String,
-    #[prost(bytes = "vec", tag = "3")]
-    #[serde(with = "crate::json::base64", skip_serializing_if = "crate::json::is_unset")]
-    pub data: ::prost::alloc::vec::Vec<u8>,
-    /// A file name, for people and models; may be empty.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub name: ::prost::alloc::string::String,
-}
-impl ::prost::Name for GivenPart {
-    const NAME: &'static str = "GivenPart";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenPart".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenPart".into()
-    }
-}
-/// The request is in the log.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SendMessageResponse {
-    #[prost(string, tag = "1")]
-    pub message_id: ::prost::alloc::string::String,
-    /// The event that it became.
-    #[prost(string, tag = "2")]
-    pub event_id: ::prost::alloc::string::String,
-    /// The position of that event in the log; queries accept it as at_least.
-    #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    /// The correlation id of all events that it leads to; the same as event_id.
-    #[prost(string, tag = "4")]
-    pub correlation_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for SendMessageResponse {
-    const NAME: &'static str = "SendMessageResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.SendMessageResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.SendMessageResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ChooseRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub user: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    /// OfferRow.offer_id.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub offer_id: ::prost::alloc::string::String,
-    /// accept or decline.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub option: ::prost::alloc::string::String,
-    /// Chosen by the client; if empty, the server makes one.
-    #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub choice_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ChooseRequest {
-    const NAME: &'static str = "ChooseRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ChooseRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ChooseRequest".into()
-    }
-}
-/// The request is in the log.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ChooseResponse {
-    #[prost(string, tag = "1")]
-    pub choice_id: ::prost::alloc::string::String,
-    /// The event that it became.
-    #[prost(string, tag = "2")]
-    pub event_id: ::prost::alloc::string::String,
-    /// The position of that event in the log; queries accept it as at_least.
-    #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    /// The correlation id of all events that it leads to; the same as event_id.
-    #[prost(string, tag = "4")]
-    pub correlation_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ChooseResponse {
-    const NAME: &'static str = "ChooseResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ChooseResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ChooseResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ApproveRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub user: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub action_id: ::prost::alloc::string::String,
-    /// approved or rejected, of an action that waits for consent; happened or did_not_happen, of one in doubt.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub verdict: ::prost::alloc::string::String,
-    /// The reason, in up to gateway.max_text_bytes bytes.
-    #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub note: ::prost::alloc::string::String,
-    /// Chosen by the client; if empty, the server makes one.
-    #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub approval_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ApproveRequest {
-    const NAME: &'static str = "ApproveRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ApproveRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ApproveRequest".into()
-    }
-}
-/// The request is in the log.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ApproveResponse {
-    #[prost(string, tag = "1")]
-    pub approval_id: ::prost::alloc::string::String,
-    /// The event that it became.
-    #[prost(string, tag = "2")]
-    pub event_id: ::prost::alloc::string::String,
-    /// The position of that event in the log; queries accept it as at_least.
-    #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    /// The correlation id of all events that it leads to; the same as event_id.
-    #[prost(string, tag = "4")]
-    pub correlation_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ApproveResponse {
-    const NAME: &'static str = "ApproveResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ApproveResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ApproveResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AnswerQuestionRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub question_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub user: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub action: ::prost::alloc::string::String,
-    /// The fields, for accept.
-    #[prost(message, optional, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub content: ::core::option::Option<Json>,
-}
-impl ::prost::Name for AnswerQuestionRequest {
-    const NAME: &'static str = "AnswerQuestionRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.AnswerQuestionRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.AnswerQuestionRequest".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AnswerQuestionResponse {
-    #[prost(string, tag = "1")]
-    pub question_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for AnswerQuestionResponse {
-    const NAME: &'static str = "AnswerQuestionResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.AnswerQuestionResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.AnswerQuestionResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OrderRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub user: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for
-    /// keys of the scope admin.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub command: ::prost::alloc::string::String,
-    /// Exactly one of these seven is set: an action, a process, a chain or a task to cancel; a task to pause, resume or
-    /// run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or
-    /// remove.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub process_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub chain_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub task_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "8")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub thread_id: ::prost::alloc::string::String,
-    /// Chosen by the client; if empty, the server makes one.
-    #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub command_id: ::prost::alloc::string::String,
-    /// The team that the agent leads: its name is the agent's.
-    #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub team: ::prost::alloc::string::String,
-    /// The submodule to add, or, to remove one, its name alone.
-    #[prost(message, optional, tag = "20")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub submodule: ::core::option::Option<OrderedSubmodule>,
-    /// For a team that is resumed: its new caps per day, as in CreateTeamRequest, which only its owner may set. Without
-    /// them, the caps stay as they are.
-    #[prost(uint64, optional, tag = "24")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tokens_per_day: ::core::option::Option<u64>,
-    #[prost(string, optional, tag = "25")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub cost_per_day: ::core::option::Option<::prost::alloc::string::String>,
-}
-impl ::prost::Name for OrderRequest {
-    const NAME: &'static str = "OrderRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.OrderRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.OrderRequest".into()
-    }
-}
-/// The request is in the log.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OrderResponse {
-    #[prost(string, tag = "1")]
-    pub command_id: ::prost::alloc::string::String,
-    /// The event that it became.
-    #[prost(string, tag = "2")]
-    pub event_id: ::prost::alloc::string::String,
-    /// The position of that event in the log; queries accept it as at_least.
-    #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    /// The correlation id of all events that it leads to; the same as event_id.
-    #[prost(string, tag = "4")]
-    pub correlation_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for OrderResponse {
-    const NAME: &'static str = "OrderResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.OrderResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.OrderResponse".into()
-    }
-}
-/// The fields of AgentProfile, of which agent and prompt are required.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DefineAgentRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    /// Up to 4096 bytes.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub description: ::prost::alloc::string::String,
-    /// Up to gateway.max_prompt_bytes bytes.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub prompt: ::prost::alloc::string::String,
-    /// The tools it is offered, by name or by a prefix followed by *.
-    #[prost(string, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Decisions on one message; 0 for the default.
-    #[prost(uint32, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_steps: u32,
-    /// Messages it is shown; 0 for the default.
-    #[prost(uint32, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_limit: u32,
-    /// The handling of a message that arrives while the agent is deciding.
-    #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub interjection: ::prost::alloc::string::String,
-    /// The way the agent acts.
-    #[prost(string, tag = "8")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub planning: ::prost::alloc::string::String,
-    /// The way messages are assigned to threads.
-    #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub threads: ::prost::alloc::string::String,
-    /// The IANA name of a time zone.
-    #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub time_zone: ::prost::alloc::string::String,
-    #[prost(string, tag = "11")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub day_ends_at: ::prost::alloc::string::String,
-    /// The handling of calls that act outside in a turn that has seen content from outside: consent, which is the default,
-    /// or trusted.
-    #[prost(string, tag = "12")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub outside_content: ::prost::alloc::string::String,
-    /// The way its messages are answered: direct, which is the default, or background, where a request that takes work is
-    /// acknowledged, queued and worked on beside the conversation.
-    #[prost(string, tag = "13")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub conduct: ::prost::alloc::string::String,
-    /// Seconds until a queued task that failed is tried again; 0 for the default, a minute.
-    #[prost(uint32, tag = "14")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub session_pause: u32,
-    /// The mission it works for on its own account, in up to 8000 bytes; requires conduct background and an owner.
-    #[prost(string, tag = "15")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub mission: ::prost::alloc::string::String,
-    /// Seconds from the end of its work until it asks itself what to do for its mission; 0 for the default, an hour.
-    #[prost(uint32, tag = "16")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub next_run_after: u32,
-    /// The user who owns the mission, and is told of the results worth telling.
-    #[prost(string, tag = "17")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub owner: ::prost::alloc::string::String,
-    /// Bounds of a session of its work; requires conduct background.
-    #[prost(message, optional, tag = "18")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub session: ::core::option::Option<GivenSession>,
-    /// True if the fast model first guesses the goal of a message. The guess is shown to the later steps of the turn.
-    #[prost(bool, tag = "19")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub guesses_goal: bool,
-    /// The maximum number of times in a turn that its answer is reviewed, and may be revised; 0 for never.
-    #[prost(uint32, tag = "20")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_reflections: u32,
-    /// The commands that users may address it by; each has a value of its own.
-    #[prost(message, repeated, tag = "21")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
-    /// Voices that think along; each has a name of its own.
-    #[prost(message, repeated, tag = "24")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
-    /// The maximum number of submodules, those that are added later included; 0 for the default, 8.
-    #[prost(uint32, tag = "25")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_submodules: u32,
-    /// The number of the newest entries of a thread that are shown to the model; 0 for all that are kept.
-    #[prost(uint32, tag = "26")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_cutoff: u32,
-    /// The maximum age of the entries shown, in seconds: older ones are not shown; 0 for any age.
-    #[prost(uint32, tag = "27")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_window: u32,
-    /// True if it keeps an inner state: entries it writes with state.write are available in later turns, separately for
-    /// each user.
-    #[prost(bool, tag = "28")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub inner_state: bool,
-    /// The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its
-    /// calls out. They must exist, and the caller must be allowed to act on them.
-    #[prost(message, repeated, tag = "30")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub members: ::prost::alloc::vec::Vec<GivenMember>,
-    /// Read-only tools that are called when a message arrives. Their results are shown to the model for the turn.
-    #[prost(message, repeated, tag = "31")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub environment: ::prost::alloc::vec::Vec<GivenPerception>,
-    /// The number of answers in a conversation after which the light model sums it up, when nothing else is to be done:
-    /// lists and searches find it by the summary. 0 means that it is summed up only by a plan or thread.summarize.
-    #[prost(uint32, tag = "32")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub summary_after: u32,
-    /// Caps on its spending on models; missing means no cap. A reached cap ends each turn with the failure cap_reached.
-    #[prost(message, optional, tag = "33")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub caps: ::core::option::Option<GivenCaps>,
-    /// Bounds of one queued task over all its sessions; a task that reaches one fails. Requires conduct background.
-    #[prost(message, optional, tag = "34")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub task: ::core::option::Option<GivenSession>,
-    /// Seconds until a request to another agent (team.delegate, member.ask, calls of members' tools) is late, if the call
-    /// sets no deadline; 0 for 600.
-    #[prost(uint32, tag = "37")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub request_deadline: u32,
-    /// The maximum number of model calls for everything that one message sets off, over all agents; 0 for 500. When they
-    /// are used up, the turn ends with the failure too_many_model_calls.
-    #[prost(uint32, tag = "38")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub message_model_calls: u32,
-}
-impl ::prost::Name for DefineAgentRequest {
-    const NAME: &'static str = "DefineAgentRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DefineAgentRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DefineAgentRequest".into()
-    }
-}
-/// Caps on spending on models; 0 and empty mean no cap. A call under way is not cut short.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenCaps {
-    /// Input and output tokens together, in a day: a day of the agent's time zone for an agent, of UTC for an API key.
-    #[prost(uint64, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tokens_per_day: u64,
-    /// Input and output tokens together, in total: for an agent since caps were first set, for an API key since it was
-    /// created.
-    #[prost(uint64, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tokens_in_total: u64,
-    /// In the currency of prices, as a decimal number above 0 with at most 6 places. It requires a price for each model
-    /// that may be asked, or a fallback price.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub cost_per_day: ::prost::alloc::string::String,
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub cost_in_total: ::prost::alloc::string::String,
-}
-impl ::prost::Name for GivenCaps {
-    const NAME: &'static str = "GivenCaps";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenCaps".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenCaps".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenMember {
-    #[prost(string, tag = "1")]
-    pub agent: ::prost::alloc::string::String,
-    /// Up to 4096 bytes; if missing, the member's own description.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub description: ::prost::alloc::string::String,
-    /// The tools of the member that are offered, by name or by a prefix followed by *; if empty, all of its own.
-    #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for GivenMember {
-    const NAME: &'static str = "GivenMember";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenMember".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenMember".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenPerception {
-    /// A tool that is idempotent, does nothing that others see, and needs nobody's consent.
-    #[prost(string, tag = "1")]
-    pub tool: ::prost::alloc::string::String,
-    /// The arguments it is called with, in at most 4096 bytes.
-    #[prost(message, optional, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub arguments: ::core::option::Option<Json>,
-}
-impl ::prost::Name for GivenPerception {
-    const NAME: &'static str = "GivenPerception";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenPerception".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenPerception".into()
-    }
-}
-/// A voice within an agent: a prompt that is shown new inputs, and gives its view of them.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenSubmodule {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub prompt: ::prost::alloc::string::String,
-    /// The model that it thinks with: heavy, fast (the default if empty) or light.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tier: ::prost::alloc::string::String,
-    /// The kinds of input it is shown; empty for all.
-    #[prost(string, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Milliseconds within which it must have answered; 0 for the default, 10000.
-    #[prost(uint32, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub deadline_ms: u32,
-    /// True if decisions are shown to the submodule after they are made. Missing means true.
-    #[prost(bool, optional, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub wants_decisions: ::core::option::Option<bool>,
-}
-impl ::prost::Name for GivenSubmodule {
-    const NAME: &'static str = "GivenSubmodule";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenSubmodule".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenSubmodule".into()
-    }
-}
-/// The submodule that an order is about; to remove one, only its name is given.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OrderedSubmodule {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// As in GivenSubmodule.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub prompt: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tier: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(uint32, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub deadline_ms: u32,
-    /// As in a profile.
-    #[prost(bool, optional, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub wants_decisions: ::core::option::Option<bool>,
-}
-impl ::prost::Name for OrderedSubmodule {
-    const NAME: &'static str = "OrderedSubmodule";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.OrderedSubmodule".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.OrderedSubmodule".into()
-    }
-}
-/// Bounds of a session of work, or of a task; 0 and empty mean no bound. At a bound of a session, the task at hand goes back into the
-/// queue, and goes on after session_pause where it was.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenSession {
-    /// Calls of models.
-    #[prost(uint32, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub model_calls: u32,
-    /// Input and output together.
-    #[prost(uint64, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tokens: u64,
-    /// In the currency of prices, as a decimal number above 0 with at most 6 places.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub cost: ::prost::alloc::string::String,
-    /// For a session, the time from its first task on; for a task, the time it is worked on.
-    #[prost(uint32, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub seconds: u32,
-}
-impl ::prost::Name for GivenSession {
-    const NAME: &'static str = "GivenSession";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenSession".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenSession".into()
-    }
-}
-/// A command that an agent declares: a message that begins with it, and names no agent, is for that agent.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GivenCommand {
-    /// The command, without the slash.
-    #[prost(string, tag = "1")]
-    pub value: ::prost::alloc::string::String,
-    /// Its label in lists.
-    #[prost(string, tag = "2")]
-    pub label: ::prost::alloc::string::String,
-    /// A description of the command, for people.
-    #[prost(string, tag = "3")]
-    pub help: ::prost::alloc::string::String,
-}
-impl ::prost::Name for GivenCommand {
-    const NAME: &'static str = "GivenCommand";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenCommand".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenCommand".into()
-    }
-}
-/// The agent existed before; this profile is in force.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DefineAgentResponse {
-    #[prost(string, tag = "1")]
-    pub agent: ::prost::alloc::string::String,
-    /// The position in the log of the definition in force.
-    #[prost(uint64, tag = "2")]
-    pub sequence: u64,
-}
-impl ::prost::Name for DefineAgentResponse {
-    const NAME: &'static str = "DefineAgentResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DefineAgentResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DefineAgentResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CreateTeamRequest {
-    /// The name of the team, and of the agent that leads it.
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub team: ::prost::alloc::string::String,
-    /// The user who owns the mission, and is told of the results worth telling.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub owner: ::prost::alloc::string::String,
-    /// The mission of the team, in up to 8000 bytes.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub mission: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub lead: ::core::option::Option<GivenLead>,
-    #[prost(message, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub workers: ::prost::alloc::vec::Vec<GivenWorker>,
-    /// Tokens that all of it may spend in a day of the lead's time zone, input and output together; 0 for any number.
-    #[prost(uint64, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tokens_per_day: u64,
-    /// Money that all of it may spend in such a day, in the currency of prices, as a decimal number above 0 with at most 6
-    /// places; empty for any amount.
-    #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub cost_per_day: ::prost::alloc::string::String,
-}
-impl ::prost::Name for CreateTeamRequest {
-    const NAME: &'static str = "CreateTeamRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.CreateTeamRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.CreateTeamRequest".into()
-    }
-}
-/// The agent that leads a team: fields as in DefineAgentRequest. It works in the background, for the team's mission.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GivenLead {
-    /// Up to 4096 bytes.
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub prompt: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(uint32, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_steps: u32,
-    #[prost(uint32, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_limit: u32,
-    #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub interjection: ::prost::alloc::string::String,
-    #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub planning: ::prost::alloc::string::String,
-    #[prost(string, tag = "8")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub threads: ::prost::alloc::string::String,
-    #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub time_zone: ::prost::alloc::string::String,
-    #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub day_ends_at: ::prost::alloc::string::String,
-    #[prost(string, tag = "11")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub outside_content: ::prost::alloc::string::String,
-    #[prost(uint32, tag = "12")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub session_pause: u32,
-    /// Seconds from the end of the team's work until it asks itself what to do for the mission; 0 for an hour.
-    #[prost(uint32, tag = "13")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub next_run_after: u32,
-    #[prost(message, optional, tag = "14")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub session: ::core::option::Option<GivenSession>,
-    #[prost(bool, tag = "15")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub guesses_goal: bool,
-    #[prost(uint32, tag = "16")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_reflections: u32,
-    #[prost(message, repeated, tag = "17")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
-    #[prost(bool, tag = "28")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub inner_state: bool,
-    #[prost(message, repeated, tag = "24")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
-    #[prost(uint32, tag = "25")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_submodules: u32,
-    #[prost(uint32, tag = "26")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_cutoff: u32,
-    #[prost(uint32, tag = "27")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_window: u32,
-    #[prost(uint32, tag = "32")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub summary_after: u32,
-    #[prost(message, optional, tag = "33")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub caps: ::core::option::Option<GivenCaps>,
-    #[prost(message, optional, tag = "34")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub task: ::core::option::Option<GivenSession>,
-    #[prost(uint32, tag = "37")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub request_deadline: u32,
-    #[prost(uint32, tag = "38")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub message_model_calls: u32,
-}
-impl ::prost::Name for GivenLead {
-    const NAME: &'static str = "GivenLead";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenLead".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenLead".into()
-    }
-}
-/// An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on the tasks that the
-/// lead asks for.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GivenWorker {
-    /// The agent is named <team>-<name>, in at most 64 characters.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// A description of its skills, which the lead sees, too. Up to 4096 bytes.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub prompt: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(uint32, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_steps: u32,
-    #[prost(uint32, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_limit: u32,
-    #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub interjection: ::prost::alloc::string::String,
-    #[prost(string, tag = "8")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub planning: ::prost::alloc::string::String,
-    #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub threads: ::prost::alloc::string::String,
-    #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub time_zone: ::prost::alloc::string::String,
-    #[prost(string, tag = "11")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub day_ends_at: ::prost::alloc::string::String,
-    #[prost(string, tag = "12")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub outside_content: ::prost::alloc::string::String,
-    #[prost(uint32, tag = "13")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub session_pause: u32,
-    #[prost(message, optional, tag = "14")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub session: ::core::option::Option<GivenSession>,
-    #[prost(bool, tag = "15")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub guesses_goal: bool,
-    #[prost(uint32, tag = "16")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_reflections: u32,
-    #[prost(message, repeated, tag = "17")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
-    #[prost(bool, tag = "28")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub inner_state: bool,
-    #[prost(message, repeated, tag = "24")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
-    #[prost(uint32, tag = "25")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub max_submodules: u32,
-    #[prost(uint32, tag = "26")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_cutoff: u32,
-    #[prost(uint32, tag = "27")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub history_window: u32,
-    #[prost(uint32, tag = "32")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub summary_after: u32,
-    #[prost(message, optional, tag = "33")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub caps: ::core::option::Option<GivenCaps>,
-    #[prost(message, optional, tag = "34")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub task: ::core::option::Option<GivenSession>,
-    #[prost(uint32, tag = "37")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub request_deadline: u32,
-    #[prost(uint32, tag = "38")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub message_model_calls: u32,
-}
-impl ::prost::Name for GivenWorker {
-    const NAME: &'static str = "GivenWorker";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.GivenWorker".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.GivenWorker".into()
-    }
-}
-/// The team existed before; these profiles are in force.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CreateTeamResponse {
-    #[prost(string, tag = "1")]
-    pub team: ::prost::alloc::string::String,
-    /// The position in the log of the newest of its definitions.
-    #[prost(uint64, tag = "2")]
-    pub sequence: u64,
-    /// Its agents, the lead first.
-    #[prost(string, repeated, tag = "3")]
-    pub agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for CreateTeamResponse {
-    const NAME: &'static str = "CreateTeamResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.CreateTeamResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.CreateTeamResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ImportConversationRequest {
-    /// The agent whose history it becomes.
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    /// The user who owns the conversation from here on; if left out, the one that the document names.
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub user: ::prost::alloc::string::String,
-    /// Up to 8388608 bytes with the rest of the request.
-    #[prost(message, optional, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub document: ::core::option::Option<ConversationDocument>,
-}
-impl ::prost::Name for ImportConversationRequest {
-    const NAME: &'static str = "ImportConversationRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ImportConversationRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ImportConversationRequest".into()
-    }
-}
-/// A conversation of one user with one agent, as kairo conversation export writes it.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ConversationDocument {
-    /// The form of the document, with its version.
-    #[prost(string, tag = "1")]
-    pub format: ::prost::alloc::string::String,
-    /// The agent and the user of the conversation, in the place it was exported from.
-    #[prost(string, tag = "2")]
-    pub agent: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub user: ::prost::alloc::string::String,
-    /// The time the document was written, as RFC 3339.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub exported_at: ::prost::alloc::string::String,
-    #[prost(message, repeated, tag = "5")]
-    pub threads: ::prost::alloc::vec::Vec<DocumentThread>,
-    /// The messages, in the order in which they were said.
-    #[prost(message, repeated, tag = "6")]
-    pub messages: ::prost::alloc::vec::Vec<DocumentMessage>,
-}
-impl ::prost::Name for ConversationDocument {
-    const NAME: &'static str = "ConversationDocument";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ConversationDocument".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ConversationDocument".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DocumentThread {
-    /// The id by which messages refer to it.
-    #[prost(string, tag = "1")]
-    pub thread_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub title: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub summary: ::prost::alloc::string::String,
-}
-impl ::prost::Name for DocumentThread {
-    const NAME: &'static str = "DocumentThread";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DocumentThread".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DocumentThread".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DocumentMessage {
-    /// Its id in the place it was exported from. It gets a new one here.
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub id: ::prost::alloc::string::String,
-    /// One of the document's threads.
-    #[prost(string, tag = "2")]
-    pub thread_id: ::prost::alloc::string::String,
-    /// user or agent.
-    #[prost(string, tag = "3")]
-    pub role: ::prost::alloc::string::String,
-    /// Up to 131072 bytes.
-    #[prost(string, tag = "4")]
-    pub text: ::prost::alloc::string::String,
-    /// The time it was said, as RFC 3339.
-    #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub time: ::prost::alloc::string::String,
-    /// Images, audio and video, by the digests of their bytes. A part that is not stored here is named in the text
-    /// instead.
-    #[prost(message, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub parts: ::prost::alloc::vec::Vec<DocumentPart>,
-}
-impl ::prost::Name for DocumentMessage {
-    const NAME: &'static str = "DocumentMessage";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DocumentMessage".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DocumentMessage".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DocumentPart {
-    /// Such as image/png.
-    #[prost(string, tag = "1")]
-    pub media_type: ::prost::alloc::string::String,
-    /// SHA-256 of the bytes, in 64 hexadecimal digits.
-    #[prost(string, tag = "2")]
-    pub digest: ::prost::alloc::string::String,
-    /// Bytes.
-    #[prost(uint64, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub size: u64,
-    /// A file name, for people and models; may be empty.
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub name: ::prost::alloc::string::String,
-}
-impl ::prost::Name for DocumentPart {
-    const NAME: &'static str = "DocumentPart";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DocumentPart".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DocumentPart".into()
-    }
-}
-/// The request is in the log.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ImportConversationResponse {
-    /// SHA-256 of the document.
-    #[prost(string, tag = "1")]
-    pub import_id: ::prost::alloc::string::String,
-    /// The position of its last part in the log; queries accept it as at_least.
-    #[prost(uint64, tag = "2")]
-    pub sequence: u64,
-    /// The number of log messages it became, and the number of messages of the conversation in it.
-    #[prost(uint32, tag = "3")]
-    pub parts: u32,
-    #[prost(uint32, tag = "4")]
-    pub messages: u32,
-    /// The ids of its threads here, in the order of the document.
-    #[prost(message, repeated, tag = "5")]
-    pub threads: ::prost::alloc::vec::Vec<ImportedThreadRow>,
-}
-impl ::prost::Name for ImportConversationResponse {
-    const NAME: &'static str = "ImportConversationResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ImportConversationResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ImportConversationResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ImportedThreadRow {
-    /// The id of the thread in the document.
-    #[prost(string, tag = "1")]
-    pub named: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub thread_id: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ImportedThreadRow {
-    const NAME: &'static str = "ImportedThreadRow";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ImportedThreadRow".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ImportedThreadRow".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamRequest {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub agent: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub thread: ::prost::alloc::string::String,
-    /// Only the events that the event with this id led to, itself included.
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub correlation: ::prost::alloc::string::String,
-    /// Only events after this place: that of the last event the client saw. None for events from now on.
-    #[prost(message, optional, tag = "4")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub after: ::core::option::Option<Place>,
-    /// True to receive answers and the output of processes as they grow.
-    #[prost(bool, tag = "5")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub live: bool,
-    /// True to receive changes of the status of turns, beside the events that cause them.
-    #[prost(bool, tag = "6")]
-    #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub turn_status: bool,
-}
-impl ::prost::Name for StreamRequest {
-    const NAME: &'static str = "StreamRequest";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.StreamRequest".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.StreamRequest".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamResponse {
-    #[prost(oneof = "stream_response::Shown", tags = "1, 2, 3, 4, 5")]
-    pub shown: ::core::option::Option<stream_response::Shown>,
-}
-/// Nested message and enum types in `StreamResponse`.
-pub mod stream_response {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Shown {
-        /// The first message of the stream: the place after which the stream begins.
-        #[prost(message, tag = "1")]
-        Start(super::Place),
-        #[prost(message, tag = "2")]
-        Event(super::Event),
-        /// Sent only if asked for; a slow client does not receive all of them.
-        #[prost(message, tag = "3")]
-        Live(super::Live),
-        /// Sent when nothing happened for gateway.heartbeat_ms milliseconds.
-        #[prost(message, tag = "4")]
-        KeepAlive(super::KeepAlive),
-        /// Sent only if asked for: before the event that changes the status.
-        #[prost(message, tag = "5")]
-        TurnStatus(super::TurnStatus),
-    }
-}
-impl ::prost::Name for StreamResponse {
-    const NAME: &'static str = "StreamResponse";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.StreamResponse".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.StreamResponse".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct KeepAlive {}
-impl ::prost::Name for KeepAlive {
-    const NAME: &'static str = "KeepAlive";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.KeepAlive".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.KeepAlive".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Live {
-    /// token or output.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// LiveToken or LiveOutput in proto3's JSON mapping, with agent and correlation_id.
-    #[prost(message, optional, tag = "2")]
-    pub data: ::core::option::Option<Json>,
-}
-impl ::prost::Name for Live {
-    const NAME: &'static str = "Live";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.Live".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.Live".into()
-    }
-}
-/// The status of a turn changed. It follows from the log: the same event yields the same change each time.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TurnStatus {
-    /// The message that began the turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// The agent that the event belongs to; none for events of users and the router.
-    #[prost(string, optional, tag = "2")]
-    pub agent: ::core::option::Option<::prost::alloc::string::String>,
-    /// The user who sent the message.
-    #[prost(string, tag = "3")]
-    pub user: ::prost::alloc::string::String,
-    /// The thread in which the event happened.
-    #[prost(string, optional, tag = "4")]
-    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
-    /// started, planning, executing, reflecting, completed or failed: as in GetInteraction.
-    #[prost(string, tag = "5")]
-    pub status: ::prost::alloc::string::String,
-    /// The previous status; none for a turn that begins.
-    #[prost(string, optional, tag = "6")]
-    pub previous: ::core::option::Option<::prost::alloc::string::String>,
-    /// The position in the log of the event that changed it: its message, and the event within the message, from 0.
-    #[prost(uint64, tag = "7")]
-    pub sequence: u64,
-    #[prost(uint32, tag = "8")]
-    pub position: u32,
-    #[prost(string, tag = "9")]
-    pub event_id: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "10")]
-    #[serde(with = "crate::json::time")]
-    pub time: ::core::option::Option<::prost_types::Timestamp>,
-}
-impl ::prost::Name for TurnStatus {
-    const NAME: &'static str = "TurnStatus";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.TurnStatus".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.TurnStatus".into()
-    }
-}
-/// An event as people and clients see it.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Event {
-    #[prost(string, tag = "1")]
-    pub event_id: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "2")]
-    #[serde(with = "crate::json::time")]
-    pub ts: ::core::option::Option<::prost_types::Timestamp>,
-    /// user, tool, system or internal.
-    #[prost(string, tag = "3")]
-    pub source: ::prost::alloc::string::String,
-    /// text, image, audio or state.
-    #[prost(string, tag = "4")]
-    pub modality: ::prost::alloc::string::String,
-    /// The content of the event, as in the HTTP interface.
-    #[prost(message, optional, tag = "5")]
-    pub payload: ::core::option::Option<Json>,
-    #[prost(message, optional, tag = "6")]
-    pub meta: ::core::option::Option<EventMeta>,
-    /// The type of the event with its version, such as kairo.tool.result.v1.
-    #[prost(string, tag = "7")]
-    pub r#type: ::prost::alloc::string::String,
-    /// The position in the log of the message that holds the event.
-    #[prost(uint64, tag = "8")]
-    pub sequence: u64,
-    /// The place of the event within its message, from 0.
-    #[prost(uint32, tag = "9")]
-    pub position: u32,
-    #[prost(string, tag = "10")]
-    pub subject: ::prost::alloc::string::String,
-    /// The event that entered from outside and that this event goes back to.
-    #[prost(string, tag = "11")]
-    pub correlation_id: ::prost::alloc::string::String,
-    /// The event this one follows from.
-    #[prost(string, optional, tag = "12")]
-    pub causation_id: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(string, optional, tag = "13")]
-    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
-    /// The client that entered it, as identified by the gateway: api_key:<id>, unauthenticated:loopback. None for events
-    /// that nobody entered.
-    #[prost(string, optional, tag = "14")]
-    pub entered_by: ::core::option::Option<::prost::alloc::string::String>,
-}
-impl ::prost::Name for Event {
-    const NAME: &'static str = "Event";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.Event".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.Event".into()
-    }
-}
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EventMeta {
-    #[prost(string, repeated, tag = "1")]
-    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for EventMeta {
-    const NAME: &'static str = "EventMeta";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.EventMeta".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.EventMeta".into()
-    }
-}
 /// Every tool that agents can be offered. Type kairo.system.catalogue.v1 on kairo.system.tool-runner.catalogue,
 /// emitted by tool-runner when it changes. The newest one is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5018,6 +3549,41 @@ impl ::prost::Name for DeadLetterRetried {
         "/kairo.v1.DeadLetterRetried".into()
     }
 }
+/// A place in the log: everything up to and including an event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Place {
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// The event within its message, from 0; none for the message and all its events.
+    #[prost(uint32, optional, tag = "2")]
+    pub position: ::core::option::Option<u32>,
+}
+impl ::prost::Name for Place {
+    const NAME: &'static str = "Place";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Place".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Place".into()
+    }
+}
+/// Any JSON but null, as text, of any depth and with numbers as they were written.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Json {
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
+impl ::prost::Name for Json {
+    const NAME: &'static str = "Json";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Json".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Json".into()
+    }
+}
 /// An agent, with the profile in force.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -5059,6 +3625,67 @@ impl ::prost::Name for AgentRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.AgentRow".into()
+    }
+}
+/// A version of an agent.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AgentVersionRow {
+    /// The position of its definition in the log.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub defined_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The caller that defined it, as the gateway knew it: api_key:<id>, unauthenticated:loopback.
+    #[prost(string, optional, tag = "4")]
+    pub entered_by: ::core::option::Option<::prost::alloc::string::String>,
+    /// The name that it was given; missing if it has none.
+    #[prost(string, optional, tag = "5")]
+    pub version: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "6")]
+    pub profile: ::core::option::Option<AgentProfile>,
+    /// The fields in which it differs from the version before, by name.
+    #[prost(message, repeated, tag = "7")]
+    pub changes: ::prost::alloc::vec::Vec<ProfileChange>,
+}
+impl ::prost::Name for AgentVersionRow {
+    const NAME: &'static str = "AgentVersionRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentVersionRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentVersionRow".into()
+    }
+}
+/// A field in which two profiles of an agent differ.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProfileChange {
+    #[prost(string, tag = "1")]
+    pub field: ::prost::alloc::string::String,
+    /// The value before; missing if the field had none.
+    #[prost(message, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<Json>,
+    /// The value after; missing if the field was removed.
+    #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: ::core::option::Option<Json>,
+}
+impl ::prost::Name for ProfileChange {
+    const NAME: &'static str = "ProfileChange";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProfileChange".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProfileChange".into()
     }
 }
 /// A team, as its lead's profile defines it, and its status.
@@ -7471,6 +6098,1550 @@ impl ::prost::Name for LogMessage {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SendMessageRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// The agent that the message is for. If missing, the agent that @name at the beginning of the text names, or the
+    /// default agent.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts or a state.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub text: ::prost::alloc::string::String,
+    /// Chosen by the client; if empty, the server makes one.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_id: ::prost::alloc::string::String,
+    /// The thread it belongs to: an id, or a name of the user's own, which names no other user's thread. If empty, the
+    /// agent chooses.
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// Images, audio and video that belong to the text.
+    #[prost(message, repeated, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub parts: ::prost::alloc::vec::Vec<GivenPart>,
+    /// The user's environment as the client reports it, such as the page they look at: a JSON object of at most 32768
+    /// bytes, at most 16 levels deep. The agent is shown it as content from outside, for the turn.
+    #[prost(message, optional, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub environment: ::core::option::Option<Json>,
+    /// A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message with
+    /// only a state has the modality state.
+    #[prost(message, optional, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub state: ::core::option::Option<Json>,
+}
+impl ::prost::Name for SendMessageRequest {
+    const NAME: &'static str = "SendMessageRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SendMessageRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SendMessageRequest".into()
+    }
+}
+/// An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where
+/// the whole is no larger than a message may be.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenPart {
+    /// SHA-256 of bytes that are stored already, in 64 hexadecimal digits. A part that is larger than a message may be is
+    /// stored with POST /v1/objects.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub digest: ::prost::alloc::string::String,
+    /// Instead of a digest: such as image/png, and the bytes.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub media_type: ::prost::alloc::string::String,
+    #[prost(bytes = "vec", tag = "3")]
+    #[serde(with = "crate::json::base64", skip_serializing_if = "crate::json::is_unset")]
+    pub data: ::prost::alloc::vec::Vec<u8>,
+    /// A file name, for people and models; may be empty.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GivenPart {
+    const NAME: &'static str = "GivenPart";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenPart".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenPart".into()
+    }
+}
+/// The request is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SendMessageResponse {
+    #[prost(string, tag = "1")]
+    pub message_id: ::prost::alloc::string::String,
+    /// The event that it became.
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    /// The position of that event in the log; queries accept it as at_least.
+    #[prost(uint64, tag = "3")]
+    pub sequence: u64,
+    /// The correlation id of all events that it leads to; the same as event_id.
+    #[prost(string, tag = "4")]
+    pub correlation_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SendMessageResponse {
+    const NAME: &'static str = "SendMessageResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SendMessageResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SendMessageResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChooseRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// OfferRow.offer_id.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub offer_id: ::prost::alloc::string::String,
+    /// accept or decline.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub option: ::prost::alloc::string::String,
+    /// Chosen by the client; if empty, the server makes one.
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub choice_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChooseRequest {
+    const NAME: &'static str = "ChooseRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChooseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChooseRequest".into()
+    }
+}
+/// The request is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChooseResponse {
+    #[prost(string, tag = "1")]
+    pub choice_id: ::prost::alloc::string::String,
+    /// The event that it became.
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    /// The position of that event in the log; queries accept it as at_least.
+    #[prost(uint64, tag = "3")]
+    pub sequence: u64,
+    /// The correlation id of all events that it leads to; the same as event_id.
+    #[prost(string, tag = "4")]
+    pub correlation_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChooseResponse {
+    const NAME: &'static str = "ChooseResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChooseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChooseResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApproveRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub action_id: ::prost::alloc::string::String,
+    /// approved or rejected, of an action that waits for consent; happened or did_not_happen, of one in doubt.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub verdict: ::prost::alloc::string::String,
+    /// The reason, in up to gateway.max_text_bytes bytes.
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub note: ::prost::alloc::string::String,
+    /// Chosen by the client; if empty, the server makes one.
+    #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub approval_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ApproveRequest {
+    const NAME: &'static str = "ApproveRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ApproveRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ApproveRequest".into()
+    }
+}
+/// The request is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApproveResponse {
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// The event that it became.
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    /// The position of that event in the log; queries accept it as at_least.
+    #[prost(uint64, tag = "3")]
+    pub sequence: u64,
+    /// The correlation id of all events that it leads to; the same as event_id.
+    #[prost(string, tag = "4")]
+    pub correlation_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ApproveResponse {
+    const NAME: &'static str = "ApproveResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ApproveResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ApproveResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub action: ::prost::alloc::string::String,
+    /// The fields, for accept.
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub content: ::core::option::Option<Json>,
+}
+impl ::prost::Name for AnswerQuestionRequest {
+    const NAME: &'static str = "AnswerQuestionRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AnswerQuestionRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AnswerQuestionRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionResponse {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AnswerQuestionResponse {
+    const NAME: &'static str = "AnswerQuestionResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AnswerQuestionResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AnswerQuestionResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for
+    /// keys of the scope admin.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub command: ::prost::alloc::string::String,
+    /// Exactly one of these seven is set: an action, a process, a chain or a task to cancel; a task to pause, resume or
+    /// run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or
+    /// remove.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub chain_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// Chosen by the client; if empty, the server makes one.
+    #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub command_id: ::prost::alloc::string::String,
+    /// The team that the agent leads: its name is the agent's.
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub team: ::prost::alloc::string::String,
+    /// The submodule to add, or, to remove one, its name alone.
+    #[prost(message, optional, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodule: ::core::option::Option<OrderedSubmodule>,
+    /// For a team that is resumed: its new caps per day, as in CreateTeamRequest, which only its owner may set. Without
+    /// them, the caps stay as they are.
+    #[prost(uint64, optional, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_per_day: ::core::option::Option<u64>,
+    #[prost(string, optional, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_per_day: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for OrderRequest {
+    const NAME: &'static str = "OrderRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderRequest".into()
+    }
+}
+/// The request is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderResponse {
+    #[prost(string, tag = "1")]
+    pub command_id: ::prost::alloc::string::String,
+    /// The event that it became.
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    /// The position of that event in the log; queries accept it as at_least.
+    #[prost(uint64, tag = "3")]
+    pub sequence: u64,
+    /// The correlation id of all events that it leads to; the same as event_id.
+    #[prost(string, tag = "4")]
+    pub correlation_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for OrderResponse {
+    const NAME: &'static str = "OrderResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderResponse".into()
+    }
+}
+/// The fields of AgentProfile, of which agent and prompt are required.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DefineAgentRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Up to 4096 bytes.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    /// Up to gateway.max_prompt_bytes bytes.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub prompt: ::prost::alloc::string::String,
+    /// The tools it is offered: names, prefixes followed by *, and groups such as group:mail; ! before one takes it out.
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Decisions on one message; 0 for the default.
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_steps: u32,
+    /// Messages it is shown; 0 for the default.
+    #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_limit: u32,
+    /// The handling of a message that arrives while the agent is deciding.
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub interjection: ::prost::alloc::string::String,
+    /// The way the agent acts.
+    #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub planning: ::prost::alloc::string::String,
+    /// The way messages are assigned to threads.
+    #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub threads: ::prost::alloc::string::String,
+    /// The IANA name of a time zone.
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time_zone: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub day_ends_at: ::prost::alloc::string::String,
+    /// The handling of calls that act outside in a turn that has seen content from outside: consent, which is the default,
+    /// or trusted.
+    #[prost(string, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub outside_content: ::prost::alloc::string::String,
+    /// The way its messages are answered: direct, which is the default, or background, where a request that takes work is
+    /// acknowledged, queued and worked on beside the conversation.
+    #[prost(string, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub conduct: ::prost::alloc::string::String,
+    /// Seconds until a queued task that failed is tried again; 0 for the default, a minute.
+    #[prost(uint32, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session_pause: u32,
+    /// The mission it works for on its own account, in up to 8000 bytes; requires conduct background and an owner.
+    #[prost(string, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub mission: ::prost::alloc::string::String,
+    /// Seconds from the end of its work until it asks itself what to do for its mission; 0 for the default, an hour.
+    #[prost(uint32, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub next_run_after: u32,
+    /// The user who owns the mission, and is told of the results worth telling.
+    #[prost(string, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub owner: ::prost::alloc::string::String,
+    /// Bounds of a session of its work; requires conduct background.
+    #[prost(message, optional, tag = "18")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session: ::core::option::Option<GivenSession>,
+    /// True if the fast model first guesses the goal of a message. The guess is shown to the later steps of the turn.
+    #[prost(bool, tag = "19")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub guesses_goal: bool,
+    /// The maximum number of times in a turn that its answer is reviewed, and may be revised; 0 for never.
+    #[prost(uint32, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_reflections: u32,
+    /// The commands that users may address it by; each has a value of its own.
+    #[prost(message, repeated, tag = "21")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    /// Voices that think along; each has a name of its own.
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    /// The maximum number of submodules, those that are added later included; 0 for the default, 8.
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    /// The number of the newest entries of a thread that are shown to the model; 0 for all that are kept.
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    /// The maximum age of the entries shown, in seconds: older ones are not shown; 0 for any age.
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
+    /// True if it keeps an inner state: entries it writes with state.write are available in later turns, separately for
+    /// each user.
+    #[prost(bool, tag = "28")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: bool,
+    /// The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its
+    /// calls out. They must exist, and the caller must be allowed to act on them.
+    #[prost(message, repeated, tag = "30")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub members: ::prost::alloc::vec::Vec<GivenMember>,
+    /// Read-only tools that are called when a message arrives. Their results are shown to the model for the turn.
+    #[prost(message, repeated, tag = "31")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub environment: ::prost::alloc::vec::Vec<GivenPerception>,
+    /// The number of answers in a conversation after which the light model sums it up, when nothing else is to be done:
+    /// lists and searches find it by the summary. 0 means that it is summed up only by a plan or thread.summarize.
+    #[prost(uint32, tag = "32")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary_after: u32,
+    /// Caps on its spending on models; missing means no cap. A reached cap ends each turn with the failure cap_reached.
+    #[prost(message, optional, tag = "33")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub caps: ::core::option::Option<GivenCaps>,
+    /// Bounds of one queued task over all its sessions; a task that reaches one fails. Requires conduct background.
+    #[prost(message, optional, tag = "34")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<GivenSession>,
+    /// Seconds until a request to another agent (team.delegate, member.ask, calls of members' tools) is late, if the call
+    /// sets no deadline; 0 for 600.
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    /// The maximum number of model calls for everything that one message sets off, over all agents; 0 for 500. When they
+    /// are used up, the turn ends with the failure too_many_model_calls.
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
+    /// A name for this version of the agent, by which it can be returned to.
+    #[prost(string, tag = "50")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub version: ::prost::alloc::string::String,
+    /// True to check the profile and to compare it with the one in force, and to write nothing.
+    #[prost(bool, tag = "51")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub dry_run: bool,
+}
+impl ::prost::Name for DefineAgentRequest {
+    const NAME: &'static str = "DefineAgentRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DefineAgentRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DefineAgentRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeAgentRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The fields that change: those of DefineAgentRequest, of which null removes one.
+    #[prost(message, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub changes: ::core::option::Option<Json>,
+    /// A name for this version of the agent, by which it can be returned to.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub version: ::prost::alloc::string::String,
+    /// True to check the change and to compare it with the profile in force, and to write nothing.
+    #[prost(bool, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub dry_run: bool,
+}
+impl ::prost::Name for ChangeAgentRequest {
+    const NAME: &'static str = "ChangeAgentRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChangeAgentRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChangeAgentRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RollBackAgentRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The position in the log of the definition to return to. Exactly one of sequence and version is given.
+    #[prost(uint64, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub sequence: u64,
+    /// The name of the version to return to; of several with this name, the newest.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub version: ::prost::alloc::string::String,
+    /// True to compare that version with the profile in force, and to write nothing.
+    #[prost(bool, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub dry_run: bool,
+}
+impl ::prost::Name for RollBackAgentRequest {
+    const NAME: &'static str = "RollBackAgentRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RollBackAgentRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RollBackAgentRequest".into()
+    }
+}
+/// Caps on spending on models; 0 and empty mean no cap. A call under way is not cut short.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenCaps {
+    /// Input and output tokens together, in a day: a day of the agent's time zone for an agent, of UTC for an API key.
+    #[prost(uint64, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_per_day: u64,
+    /// Input and output tokens together, in total: for an agent since caps were first set, for an API key since it was
+    /// created.
+    #[prost(uint64, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_in_total: u64,
+    /// In the currency of prices, as a decimal number above 0 with at most 6 places. It requires a price for each model
+    /// that may be asked, or a fallback price.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_per_day: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_in_total: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GivenCaps {
+    const NAME: &'static str = "GivenCaps";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenCaps".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenCaps".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenMember {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// Up to 4096 bytes; if missing, the member's own description.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    /// The tools of the member that are offered, by name or by a prefix followed by *; if empty, all of its own.
+    #[prost(string, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for GivenMember {
+    const NAME: &'static str = "GivenMember";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenMember".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenMember".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenPerception {
+    /// A tool that is idempotent, does nothing that others see, and needs nobody's consent.
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// The arguments it is called with, in at most 4096 bytes.
+    #[prost(message, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub arguments: ::core::option::Option<Json>,
+}
+impl ::prost::Name for GivenPerception {
+    const NAME: &'static str = "GivenPerception";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenPerception".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenPerception".into()
+    }
+}
+/// A voice within an agent: a prompt that is shown new inputs, and gives its view of them.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenSubmodule {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    /// The model that it thinks with: heavy, fast (the default if empty) or light.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tier: ::prost::alloc::string::String,
+    /// The kinds of input it is shown; empty for all.
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Milliseconds within which it must have answered; 0 for the default, 10000.
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub deadline_ms: u32,
+    /// True if decisions are shown to the submodule after they are made. Missing means true.
+    #[prost(bool, optional, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wants_decisions: ::core::option::Option<bool>,
+}
+impl ::prost::Name for GivenSubmodule {
+    const NAME: &'static str = "GivenSubmodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenSubmodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenSubmodule".into()
+    }
+}
+/// The submodule that an order is about; to remove one, only its name is given.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderedSubmodule {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As in GivenSubmodule.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub deadline_ms: u32,
+    /// As in a profile.
+    #[prost(bool, optional, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wants_decisions: ::core::option::Option<bool>,
+}
+impl ::prost::Name for OrderedSubmodule {
+    const NAME: &'static str = "OrderedSubmodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderedSubmodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderedSubmodule".into()
+    }
+}
+/// Bounds of a session of work, or of a task; 0 and empty mean no bound. At a bound of a session, the task at hand goes back into the
+/// queue, and goes on after session_pause where it was.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenSession {
+    /// Calls of models.
+    #[prost(uint32, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub model_calls: u32,
+    /// Input and output together.
+    #[prost(uint64, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens: u64,
+    /// In the currency of prices, as a decimal number above 0 with at most 6 places.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost: ::prost::alloc::string::String,
+    /// For a session, the time from its first task on; for a task, the time it is worked on.
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub seconds: u32,
+}
+impl ::prost::Name for GivenSession {
+    const NAME: &'static str = "GivenSession";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenSession".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenSession".into()
+    }
+}
+/// A command that an agent declares: a message that begins with it, and names no agent, is for that agent.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenCommand {
+    /// The command, without the slash.
+    #[prost(string, tag = "1")]
+    pub value: ::prost::alloc::string::String,
+    /// Its label in lists.
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+    /// A description of the command, for people.
+    #[prost(string, tag = "3")]
+    pub help: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GivenCommand {
+    const NAME: &'static str = "GivenCommand";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenCommand".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenCommand".into()
+    }
+}
+/// The agent existed before; this profile is in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DefineAgentResponse {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// The position in the log of the definition in force; 0 after a dry run for a new agent.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    /// The fields in which the profile differs from the one that was in force before, by name.
+    #[prost(message, repeated, tag = "3")]
+    pub changes: ::prost::alloc::vec::Vec<ProfileChange>,
+    /// What is probably a mistake and was accepted, such as the name of a tool that does not exist.
+    #[prost(string, repeated, tag = "4")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for DefineAgentResponse {
+    const NAME: &'static str = "DefineAgentResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DefineAgentResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DefineAgentResponse".into()
+    }
+}
+/// The difference that a team's definition makes to one of its agents.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AgentChanges {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// True if the agent did not exist before.
+    #[prost(bool, tag = "2")]
+    pub is_new: bool,
+    #[prost(message, repeated, tag = "3")]
+    pub changes: ::prost::alloc::vec::Vec<ProfileChange>,
+}
+impl ::prost::Name for AgentChanges {
+    const NAME: &'static str = "AgentChanges";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentChanges".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentChanges".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTeamRequest {
+    /// The name of the team, and of the agent that leads it.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub team: ::prost::alloc::string::String,
+    /// The user who owns the mission, and is told of the results worth telling.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub owner: ::prost::alloc::string::String,
+    /// The mission of the team, in up to 8000 bytes.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub mission: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub lead: ::core::option::Option<GivenLead>,
+    #[prost(message, repeated, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub workers: ::prost::alloc::vec::Vec<GivenWorker>,
+    /// Tokens that all of it may spend in a day of the lead's time zone, input and output together; 0 for any number.
+    #[prost(uint64, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_per_day: u64,
+    /// Money that all of it may spend in such a day, in the currency of prices, as a decimal number above 0 with at most 6
+    /// places; empty for any amount.
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_per_day: ::prost::alloc::string::String,
+    /// True to check the team and to compare it with the one in force, and to write nothing.
+    #[prost(bool, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub dry_run: bool,
+}
+impl ::prost::Name for CreateTeamRequest {
+    const NAME: &'static str = "CreateTeamRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.CreateTeamRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.CreateTeamRequest".into()
+    }
+}
+/// The agent that leads a team: fields as in DefineAgentRequest. It works in the background, for the team's mission.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GivenLead {
+    /// Up to 4096 bytes.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_steps: u32,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_limit: u32,
+    #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub interjection: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub planning: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub threads: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time_zone: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub day_ends_at: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub outside_content: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session_pause: u32,
+    /// Seconds from the end of the team's work until it asks itself what to do for the mission; 0 for an hour.
+    #[prost(uint32, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub next_run_after: u32,
+    #[prost(message, optional, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session: ::core::option::Option<GivenSession>,
+    #[prost(bool, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub guesses_goal: bool,
+    #[prost(uint32, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_reflections: u32,
+    #[prost(message, repeated, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    #[prost(bool, tag = "28")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: bool,
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
+    #[prost(uint32, tag = "32")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary_after: u32,
+    #[prost(message, optional, tag = "33")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub caps: ::core::option::Option<GivenCaps>,
+    #[prost(message, optional, tag = "34")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<GivenSession>,
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
+}
+impl ::prost::Name for GivenLead {
+    const NAME: &'static str = "GivenLead";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenLead".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenLead".into()
+    }
+}
+/// An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on the tasks that the
+/// lead asks for.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GivenWorker {
+    /// The agent is named <team>-<name>, in at most 64 characters.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// A description of its skills, which the lead sees, too. Up to 4096 bytes.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_steps: u32,
+    #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_limit: u32,
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub interjection: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub planning: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub threads: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time_zone: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub day_ends_at: ::prost::alloc::string::String,
+    #[prost(string, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub outside_content: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session_pause: u32,
+    #[prost(message, optional, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session: ::core::option::Option<GivenSession>,
+    #[prost(bool, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub guesses_goal: bool,
+    #[prost(uint32, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_reflections: u32,
+    #[prost(message, repeated, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    #[prost(bool, tag = "28")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: bool,
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
+    #[prost(uint32, tag = "32")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary_after: u32,
+    #[prost(message, optional, tag = "33")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub caps: ::core::option::Option<GivenCaps>,
+    #[prost(message, optional, tag = "34")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<GivenSession>,
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
+}
+impl ::prost::Name for GivenWorker {
+    const NAME: &'static str = "GivenWorker";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenWorker".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenWorker".into()
+    }
+}
+/// The team existed before; these profiles are in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTeamResponse {
+    #[prost(string, tag = "1")]
+    pub team: ::prost::alloc::string::String,
+    /// The position in the log of the newest of its definitions.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    /// Its agents, the lead first.
+    #[prost(string, repeated, tag = "3")]
+    pub agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The agents whose profiles differ from those that were in force before.
+    #[prost(message, repeated, tag = "4")]
+    pub changes: ::prost::alloc::vec::Vec<AgentChanges>,
+    /// What is probably a mistake and was accepted, such as the name of a tool that does not exist.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for CreateTeamResponse {
+    const NAME: &'static str = "CreateTeamResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.CreateTeamResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.CreateTeamResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportConversationRequest {
+    /// The agent whose history it becomes.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The user who owns the conversation from here on; if left out, the one that the document names.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// Up to 8388608 bytes with the rest of the request.
+    #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub document: ::core::option::Option<ConversationDocument>,
+}
+impl ::prost::Name for ImportConversationRequest {
+    const NAME: &'static str = "ImportConversationRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportConversationRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportConversationRequest".into()
+    }
+}
+/// A conversation of one user with one agent, as kairo conversation export writes it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConversationDocument {
+    /// The form of the document, with its version.
+    #[prost(string, tag = "1")]
+    pub format: ::prost::alloc::string::String,
+    /// The agent and the user of the conversation, in the place it was exported from.
+    #[prost(string, tag = "2")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub user: ::prost::alloc::string::String,
+    /// The time the document was written, as RFC 3339.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub exported_at: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "5")]
+    pub threads: ::prost::alloc::vec::Vec<DocumentThread>,
+    /// The messages, in the order in which they were said.
+    #[prost(message, repeated, tag = "6")]
+    pub messages: ::prost::alloc::vec::Vec<DocumentMessage>,
+}
+impl ::prost::Name for ConversationDocument {
+    const NAME: &'static str = "ConversationDocument";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ConversationDocument".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ConversationDocument".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DocumentThread {
+    /// The id by which messages refer to it.
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DocumentThread {
+    const NAME: &'static str = "DocumentThread";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DocumentThread".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DocumentThread".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DocumentMessage {
+    /// Its id in the place it was exported from. It gets a new one here.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub id: ::prost::alloc::string::String,
+    /// One of the document's threads.
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// user or agent.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// Up to 131072 bytes.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+    /// The time it was said, as RFC 3339.
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time: ::prost::alloc::string::String,
+    /// Images, audio and video, by the digests of their bytes. A part that is not stored here is named in the text
+    /// instead.
+    #[prost(message, repeated, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub parts: ::prost::alloc::vec::Vec<DocumentPart>,
+}
+impl ::prost::Name for DocumentMessage {
+    const NAME: &'static str = "DocumentMessage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DocumentMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DocumentMessage".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DocumentPart {
+    /// Such as image/png.
+    #[prost(string, tag = "1")]
+    pub media_type: ::prost::alloc::string::String,
+    /// SHA-256 of the bytes, in 64 hexadecimal digits.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+    /// Bytes.
+    #[prost(uint64, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub size: u64,
+    /// A file name, for people and models; may be empty.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DocumentPart {
+    const NAME: &'static str = "DocumentPart";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DocumentPart".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DocumentPart".into()
+    }
+}
+/// The request is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportConversationResponse {
+    /// SHA-256 of the document.
+    #[prost(string, tag = "1")]
+    pub import_id: ::prost::alloc::string::String,
+    /// The position of its last part in the log; queries accept it as at_least.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    /// The number of log messages it became, and the number of messages of the conversation in it.
+    #[prost(uint32, tag = "3")]
+    pub parts: u32,
+    #[prost(uint32, tag = "4")]
+    pub messages: u32,
+    /// The ids of its threads here, in the order of the document.
+    #[prost(message, repeated, tag = "5")]
+    pub threads: ::prost::alloc::vec::Vec<ImportedThreadRow>,
+}
+impl ::prost::Name for ImportConversationResponse {
+    const NAME: &'static str = "ImportConversationResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportConversationResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportConversationResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportedThreadRow {
+    /// The id of the thread in the document.
+    #[prost(string, tag = "1")]
+    pub named: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ImportedThreadRow {
+    const NAME: &'static str = "ImportedThreadRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportedThreadRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportedThreadRow".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub thread: ::prost::alloc::string::String,
+    /// Only the events that the event with this id led to, itself included.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub correlation: ::prost::alloc::string::String,
+    /// Only events after this place: that of the last event the client saw. None for events from now on.
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: ::core::option::Option<Place>,
+    /// True to receive answers and the output of processes as they grow.
+    #[prost(bool, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub live: bool,
+    /// True to receive changes of the status of turns, beside the events that cause them.
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub turn_status: bool,
+}
+impl ::prost::Name for StreamRequest {
+    const NAME: &'static str = "StreamRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.StreamRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.StreamRequest".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamResponse {
+    #[prost(oneof = "stream_response::Shown", tags = "1, 2, 3, 4, 5")]
+    pub shown: ::core::option::Option<stream_response::Shown>,
+}
+/// Nested message and enum types in `StreamResponse`.
+pub mod stream_response {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Shown {
+        /// The first message of the stream: the place after which the stream begins.
+        #[prost(message, tag = "1")]
+        Start(super::Place),
+        #[prost(message, tag = "2")]
+        Event(super::Event),
+        /// Sent only if asked for; a slow client does not receive all of them.
+        #[prost(message, tag = "3")]
+        Live(super::Live),
+        /// Sent when nothing happened for gateway.heartbeat_ms milliseconds.
+        #[prost(message, tag = "4")]
+        KeepAlive(super::KeepAlive),
+        /// Sent only if asked for: before the event that changes the status.
+        #[prost(message, tag = "5")]
+        TurnStatus(super::TurnStatus),
+    }
+}
+impl ::prost::Name for StreamResponse {
+    const NAME: &'static str = "StreamResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.StreamResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.StreamResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KeepAlive {}
+impl ::prost::Name for KeepAlive {
+    const NAME: &'static str = "KeepAlive";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.KeepAlive".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.KeepAlive".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Live {
+    /// token or output.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// LiveToken or LiveOutput in proto3's JSON mapping, with agent and correlation_id.
+    #[prost(message, optional, tag = "2")]
+    pub data: ::core::option::Option<Json>,
+}
+impl ::prost::Name for Live {
+    const NAME: &'static str = "Live";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Live".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Live".into()
+    }
+}
+/// The status of a turn changed. It follows from the log: the same event yields the same change each time.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnStatus {
+    /// The message that began the turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The agent that the event belongs to; none for events of users and the router.
+    #[prost(string, optional, tag = "2")]
+    pub agent: ::core::option::Option<::prost::alloc::string::String>,
+    /// The user who sent the message.
+    #[prost(string, tag = "3")]
+    pub user: ::prost::alloc::string::String,
+    /// The thread in which the event happened.
+    #[prost(string, optional, tag = "4")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// started, planning, executing, reflecting, completed or failed: as in GetInteraction.
+    #[prost(string, tag = "5")]
+    pub status: ::prost::alloc::string::String,
+    /// The previous status; none for a turn that begins.
+    #[prost(string, optional, tag = "6")]
+    pub previous: ::core::option::Option<::prost::alloc::string::String>,
+    /// The position in the log of the event that changed it: its message, and the event within the message, from 0.
+    #[prost(uint64, tag = "7")]
+    pub sequence: u64,
+    #[prost(uint32, tag = "8")]
+    pub position: u32,
+    #[prost(string, tag = "9")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "10")]
+    #[serde(with = "crate::json::time")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TurnStatus {
+    const NAME: &'static str = "TurnStatus";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TurnStatus".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TurnStatus".into()
+    }
+}
+/// An event as people and clients see it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Event {
+    #[prost(string, tag = "1")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    #[serde(with = "crate::json::time")]
+    pub ts: ::core::option::Option<::prost_types::Timestamp>,
+    /// user, tool, system or internal.
+    #[prost(string, tag = "3")]
+    pub source: ::prost::alloc::string::String,
+    /// text, image, audio or state.
+    #[prost(string, tag = "4")]
+    pub modality: ::prost::alloc::string::String,
+    /// The content of the event, as in the HTTP interface.
+    #[prost(message, optional, tag = "5")]
+    pub payload: ::core::option::Option<Json>,
+    #[prost(message, optional, tag = "6")]
+    pub meta: ::core::option::Option<EventMeta>,
+    /// The type of the event with its version, such as kairo.tool.result.v1.
+    #[prost(string, tag = "7")]
+    pub r#type: ::prost::alloc::string::String,
+    /// The position in the log of the message that holds the event.
+    #[prost(uint64, tag = "8")]
+    pub sequence: u64,
+    /// The place of the event within its message, from 0.
+    #[prost(uint32, tag = "9")]
+    pub position: u32,
+    #[prost(string, tag = "10")]
+    pub subject: ::prost::alloc::string::String,
+    /// The event that entered from outside and that this event goes back to.
+    #[prost(string, tag = "11")]
+    pub correlation_id: ::prost::alloc::string::String,
+    /// The event this one follows from.
+    #[prost(string, optional, tag = "12")]
+    pub causation_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "13")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// The client that entered it, as identified by the gateway: api_key:<id>, unauthenticated:loopback. None for events
+    /// that nobody entered.
+    #[prost(string, optional, tag = "14")]
+    pub entered_by: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for Event {
+    const NAME: &'static str = "Event";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Event".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Event".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EventMeta {
+    #[prost(string, repeated, tag = "1")]
+    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for EventMeta {
+    const NAME: &'static str = "EventMeta";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.EventMeta".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.EventMeta".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MakeTicketRequest {}
 impl ::prost::Name for MakeTicketRequest {
@@ -9364,6 +9535,56 @@ impl ::prost::Name for GetAgentResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.GetAgentResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAgentVersionsRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The position in the log before which to read: next_before of the previous page; none for the newest versions.
+    #[prost(uint64, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
+    /// The maximum number of versions, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+}
+impl ::prost::Name for ListAgentVersionsRequest {
+    const NAME: &'static str = "ListAgentVersionsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListAgentVersionsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListAgentVersionsRequest".into()
+    }
+}
+/// The versions of the agent.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAgentVersionsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub versions: ::prost::alloc::vec::Vec<AgentVersionRow>,
+    /// The value of before for the next page; null on the last page.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_before: ::core::option::Option<u64>,
+    /// True if the log, with its archive if it has one, holds all versions from the first one on.
+    #[prost(bool, tag = "3")]
+    pub complete: bool,
+}
+impl ::prost::Name for ListAgentVersionsResponse {
+    const NAME: &'static str = "ListAgentVersionsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListAgentVersionsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListAgentVersionsResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]

@@ -80,7 +80,7 @@ impl AgentDirectory {
 
 fn read_definition(definition: &RawMessage, max_body: usize) -> Option<KnownAgent> {
     let record = definition.read(max_body).ok()?;
-    let Body::AgentDefined(AgentDefined { profile }) = record.body else { return None };
+    let Body::AgentDefined(AgentDefined { profile, .. }) = record.body else { return None };
     let plans = profile.is_some_and(|profile| profile.planning == CHAIN);
     Some(KnownAgent { plans, defined_at: record.envelope.time, sequence: definition.sequence })
 }

@@ -115,6 +115,17 @@ impl<V: Display> RequestFields<V> {
         self.optional(field, expected, read)
     }
 
+    /// Adds an error for each of these names that no field read so far has.
+    pub fn require_known<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        let expected = self.known_fields();
+        let unknown = names.filter(|name| !self.known.contains(name)).map(|name| unknown_field(name, &expected));
+        self.errors.extend(unknown.collect::<Vec<_>>());
+    }
+
+    fn known_fields(&self) -> String {
+        format!("one of the fields {}", self.known.join(", "))
+    }
+
     /// Returns true if an error was recorded so far.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
@@ -132,15 +143,19 @@ impl<V: Display> RequestFields<V> {
 
     /// Returns the result of `build`, or a problem with every error. Fields that were never read are errors too.
     pub fn complete<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Problem> {
-        let expected = format!("one of the fields {}", self.known.join(", "));
-        let unknown = self.given.keys().map(|field| field_error("", &expected, Some(field.clone())));
-        // The name stands in both places: where programs look for it, and as what was found.
-        self.errors.extend(unknown.map(|error| FieldError { field: error.found.clone().unwrap_or_default(), ..error }));
+        let expected = self.known_fields();
+        self.errors.extend(self.given.keys().map(|field| unknown_field(field, &expected)));
         match build() {
             Some(built) if self.errors.is_empty() => Ok(built),
             _ => Err(Problem::invalid_fields(self.errors)),
         }
     }
+}
+
+/// The error of a field that does not exist. Its name stands in both places: where programs look for it, and as the value.
+fn unknown_field(field: &str, expected: &str) -> FieldError {
+    let error = field_error("", expected, Some(field.to_owned()));
+    FieldError { field: error.found.clone().unwrap_or_default(), ..error }
 }
 
 fn field_error(field: &str, expected: impl Into<String>, found: Option<String>) -> FieldError {

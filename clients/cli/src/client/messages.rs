@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use kairo_core::{event_json::EventJson, ids::Name};
-use kairo_proto::v1::GivenCaps;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -133,81 +132,6 @@ pub struct AcceptedOrder {
     pub sequence: u64,
     /// The correlation id of all events that follow from it.
     pub correlation_id: Uuid,
-}
-
-/// The definition of an agent; a field that is `None` has the default of the gateway and the runtime.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Profile {
-    pub agent: String,
-    pub description: String,
-    pub prompt: String,
-    /// Exact names, or a prefix followed by `*`; empty offers every tool.
-    pub tools: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_steps: Option<u32>,
-    /// `tools` or `chain`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub planning: Option<String>,
-    /// `single` or `topics`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<String>,
-    /// IANA name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_zone: Option<String>,
-    /// HH:MM.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub day_ends_at: Option<String>,
-    /// `consent` or `trusted`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outside_content: Option<String>,
-    /// `direct` or `background`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conduct: Option<String>,
-    /// In seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_pause: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<SessionBounds>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<SessionBounds>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub guesses_goal: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub inner_state: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary_after: Option<u32>,
-    /// In seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_deadline: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message_model_calls: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_reflections: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mission: Option<String>,
-    /// A user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-    /// In seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_run_after: Option<u32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<ProfileCommand>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub submodules: Vec<NewSubmodule>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_submodules: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history_cutoff: Option<u32>,
-    /// In seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history_window: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub caps: Option<GivenCaps>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<ProfileMember>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub environment: Vec<ProfilePerception>,
 }
 
 /// An agent that another is composed of.

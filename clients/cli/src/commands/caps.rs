@@ -6,16 +6,16 @@ use kairo_proto::v1::GivenCaps;
 /// Caps of an agent or an API key.
 #[derive(Debug, Args)]
 pub(super) struct CapOptions {
-    /// Tokens that may be used in a day, input and output; without it, any number
+    /// Tokens that may be used in a day, input and output (default: any number)
     #[arg(long, value_name = "N")]
     cap_tokens_per_day: Option<u64>,
-    /// Tokens that may be used in total; without it, any number
+    /// Tokens that may be used in total (default: any number)
     #[arg(long, value_name = "N")]
     cap_tokens: Option<u64>,
-    /// Most that may be spent in a day, in the currency of the prices; without it, any amount
+    /// Most that may be spent in a day, in the currency of the prices (default: any amount)
     #[arg(long, value_name = "AMOUNT")]
     cap_cost_per_day: Option<String>,
-    /// Most that may be spent in total, in the currency of the prices; without it, any amount
+    /// Most that may be spent in total, in the currency of the prices (default: any amount)
     #[arg(long, value_name = "AMOUNT")]
     cap_cost: Option<String>,
 }

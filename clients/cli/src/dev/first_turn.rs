@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    client::{Client, ClientError, NewMessage, Profile},
+    client::{Client, ClientError, NewMessage},
     default_tools,
     exchange::{Exchange, Update},
     turn::Ending,
@@ -30,13 +30,12 @@ pub(crate) async fn ensure_agent(client: &Client, name: &str) -> Result<(), Clie
     if agents.into_iter().flatten().any(|agent| agent.get("agent").and_then(Value::as_str) == Some(name)) {
         return Ok(());
     }
-    let profile = Profile {
-        agent: name.to_owned(),
-        description: "answers whatever is not addressed to another agent".to_owned(),
-        prompt: PROMPT.to_owned(),
-        tools: default_tools::DEFAULT_TOOLS.map(str::to_owned).into(),
-        ..Profile::default()
-    };
+    let profile = json!({
+        "agent": name,
+        "description": "answers whatever is not addressed to another agent",
+        "prompt": PROMPT,
+        "tools": default_tools::DEFAULT_TOOLS,
+    });
     client.post::<Value>("v1/agents", &profile).await?;
     Ok(())
 }

@@ -103,7 +103,7 @@ impl DeclaredCommands {
     fn apply_definition(&self, raw: &RawMessage) {
         let Ok(record) = raw.read(self.bus.limits.max_body_bytes) else { return };
         let Some((_, agent)) = subjects::find_route(&raw.subject) else { return };
-        let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(&record.body) else { return };
+        let Some(AgentDefined { profile: Some(profile), .. }) = AgentDefined::of(&record.body) else { return };
         if !self.lock_commands().register(&agent, profile.commands.clone()) {
             tracing::warn!(%agent, "there are more commands than are known; those of the last agents by name are not");
         }

@@ -67,7 +67,7 @@ fn describe_user_event(user: User<'_>) -> String {
 
 fn describe_agent_event(agent: Agent<'_>) -> String {
     match agent {
-        Agent::Defined(AgentDefined { profile }) => {
+        Agent::Defined(AgentDefined { profile, .. }) => {
             profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
         }
         Agent::Imported(AgentImported { user, part, parts, threads, messages, .. }) => {

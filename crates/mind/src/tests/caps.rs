@@ -54,7 +54,7 @@ fn a_cap_in_total_holds_for_good_until_it_is_raised() {
     let mut agent = with(total(50), AgentProfile::default());
     let define = |agent: &mut Agent, caps: Option<Caps>| {
         let profile = AgentProfile { agent: "a".into(), prompt: "Be brief.".into(), caps, ..Default::default() };
-        agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
+        agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile), ..Default::default() });
     };
     agent.hears("m1", "hello");
     agent.decides(&[took(60, says("hi"))]).unwrap();

@@ -245,7 +245,7 @@ fn people_order_submodules_without_asking_a_model_and_definitions_keep_those_tha
     let names =
         |agent: &Agent| agent.mind.state.active_submodules().map(|voice| voice.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&agent), ["two"]);
-    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
+    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile), ..Default::default() });
     agent.next_input();
     assert_eq!(names(&agent), ["one", "two"], "a definition anew replaces those of the profile");
     agent.orders_submodule("c3", "remove", module("three"));

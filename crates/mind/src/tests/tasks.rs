@@ -180,7 +180,7 @@ fn tools_called_directly_pass_the_same_hooks() {
         json!({ "trigger": "pre:http.get", "action": [{ "event": "step.stop", "params": { "reason": "no net" } }] }),
     );
     let profile = AgentProfile { agent: "a".into(), ..Default::default() };
-    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
+    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile), ..Default::default() });
     agent.hears("m2", "get it");
     let decided = agent.decides(&[calls(&["http.get"]), says("I may not.")]).unwrap();
     let kinds = kinds(&decided);
@@ -210,11 +210,11 @@ fn the_end_of_the_day_is_a_task_of_its_own() {
     let next = agent.mind.state.tasks.open.values().next().unwrap();
     assert_eq!(next.next_due().unwrap().1, 2);
 
-    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile("22:00")) });
+    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile("22:00")), ..Default::default() });
     agent.hears("m3", "Earlier.");
     let decided = kinds(&agent.decides(&[says("Good.")]).unwrap());
     assert!(decided.contains(&"task canceled".to_owned()) && decided.contains(&"task scheduled".to_owned()));
-    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile("")) });
+    agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile("")), ..Default::default() });
     agent.hears("m4", "Never.");
     agent.decides(&[says("Good.")]).unwrap();
     assert!(agent.mind.state.tasks.open.is_empty());

@@ -10,6 +10,7 @@ use axum::{
     http::{Extensions, HeaderMap, HeaderName, Method, header},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 use tonic::{Response, Status};
 use tower::ServiceExt;
 
@@ -18,6 +19,16 @@ use crate::{http::Gateway, problem::Problem};
 
 /// The client metadata passed on to endpoints.
 const HEADERS: [HeaderName; 2] = [header::AUTHORIZATION, HeaderName::from_static("traceparent")];
+
+/// The endpoint that answers an rpc.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub method: Method,
+    /// Its path, with fields of the request in braces.
+    pub route: &'static str,
+    /// The field that is the body. Without it, all fields that are not in the path are the body, or the query of a GET.
+    pub body: Option<&'static str>,
+}
 
 /// The endpoints, as those see them who ask for a client.
 #[derive(Clone)]
@@ -31,14 +42,13 @@ impl Endpoints {
         Self { gateway, http }
     }
 
-    /// Sends the request to the endpoint of this method and route, and returns its answer.
+    /// Sends the request to the endpoint, and returns its answer.
     pub async fn answer<Q: Serialize, A: DeserializeOwned>(
         &self,
-        method: Method,
-        route: &str,
+        endpoint: Endpoint,
         request: tonic::Request<Q>,
     ) -> Result<Response<A>, Status> {
-        let request = translate_request(method, route, request).map_err(|problem| to_status(&problem))?;
+        let request = translate_request(endpoint, request).map_err(|problem| to_status(&problem))?;
         let Ok(answer) = self.http.clone().oneshot(request).await;
         if let Some(problem) = answer.extensions().get::<Problem>() {
             return Err(to_status(problem));
@@ -52,20 +62,19 @@ impl Endpoints {
 }
 
 /// A client's message as a request to an endpoint, with all that tells who the client is.
-pub fn translate_request<Q: Serialize>(
-    method: Method,
-    route: &str,
-    request: tonic::Request<Q>,
-) -> Result<Request, Problem> {
+pub fn translate_request<Q: Serialize>(endpoint: Endpoint, request: tonic::Request<Q>) -> Result<Request, Problem> {
+    let Endpoint { method, route, body } = endpoint;
     let (metadata, extensions, message) = request.into_parts();
     let mut fields = transcode::request_fields(&message).map_err(|error| Problem::internal(&error))?;
     let path = transcode::fill_path(route, &mut fields);
-    let (uri, body) = if method == Method::GET {
-        (format!("{path}{}", transcode::to_query(&fields)), Body::empty())
-    } else {
-        let json = serde_json::to_vec(&fields).map_err(|error| Problem::internal(&error))?;
-        (path, Body::from(json))
+    let body = match body {
+        Some(field) => Some(fields.remove(field).unwrap_or_else(|| Value::Object(Map::new()))),
+        None if method == Method::GET => None,
+        None => Some(Value::Object(std::mem::take(&mut fields))),
     };
+    let uri = format!("{path}{}", transcode::to_query(&fields));
+    let body = body.map(|body| serde_json::to_vec(&body)).transpose().map_err(|error| Problem::internal(&error))?;
+    let body = body.map_or_else(Body::empty, Body::from);
     let built = Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, "application/json").body(body);
     let mut request = built.map_err(|_| Problem::too_large("the fields are longer than a URL may be"))?;
     copy_client_context(&mut request, &metadata.into_headers(), &extensions);

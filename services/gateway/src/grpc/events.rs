@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
 use super::{
-    endpoints::{Endpoints, translate_request},
+    endpoints::{Endpoint, Endpoints, translate_request},
     generated::events_server::Events,
     status::to_status,
 };
@@ -51,7 +51,7 @@ async fn read_stream_request(
     gateway: &Gateway,
     request: tonic::Request<StreamRequest>,
 ) -> Result<(Caller, WatchRequest), Problem> {
-    let request = translate_request(Method::GET, STREAM, request)?;
+    let request = translate_request(Endpoint { method: Method::GET, route: STREAM, body: None }, request)?;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |peer| peer.0);
     let brought = access::identify_caller(gateway, request.headers(), Some(STREAM)).await;

@@ -4,16 +4,21 @@ use axum::{Router, http::Method};
 use kairo_proto::v1::*;
 use tonic::{Request, Response, Status, server::NamedService};
 
-use super::{endpoints::Endpoints, generated, with};
+use super::{
+    endpoints::{Endpoint, Endpoints},
+    generated, with,
+};
 use crate::http::endpoints::*;
 
-/// The service, its rpcs and their endpoints; what stands in braces is the field that fills the place.
+/// The service, its rpcs and their endpoints; what stands in braces is the field that fills the place. An rpc may name
+/// the field that is the body of its endpoint.
 macro_rules! rpcs {
-    ($service:path: $($rpc:ident($asked:ty) -> $answer:ty = $method:ident $route:ident,)+) => {
+    ($service:path: $($rpc:ident($asked:ty) -> $answer:ty = $method:ident $route:ident $($body:literal)?,)+) => {
         #[tonic::async_trait]
         impl $service for Endpoints {
             $(async fn $rpc(&self, request: Request<$asked>) -> Result<Response<$answer>, Status> {
-                self.answer(Method::$method, $route, request).await
+                let endpoint = Endpoint { method: Method::$method, route: $route, body: None$(.or(Some($body)))? };
+                self.answer(endpoint, request).await
             })+
         }
     };

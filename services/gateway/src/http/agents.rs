@@ -2,25 +2,26 @@
 
 pub mod caps;
 mod composition;
+mod definition;
 mod definition_writer;
 mod profile;
+mod redefinition;
+mod rollback;
 mod sessions;
 mod submodules;
+mod unknown_tools;
+mod versions;
 
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{Path, State, rejection::PathRejection},
-    http::{HeaderMap, StatusCode},
 };
 use kairo_core::ids::Name;
-use kairo_proto::v1::{AgentProfile, AgentRow, DefineAgentResponse, GetAgentResponse, ListAgentsResponse};
+use kairo_proto::v1::{AgentRow, GetAgentResponse, ListAgentsResponse};
 
 use super::{
-    Gateway,
-    body::JsonBody,
-    query,
+    Gateway, query,
     read_consistency::{PositionedResponse, ReadRequest},
-    request_span::traceparent,
     sorted_json::SortedJson,
 };
 use crate::{
@@ -29,44 +30,17 @@ use crate::{
     fields::{NAME, RequestFields, parse_name, query_value},
     problem::Problem,
 };
-pub use definition_writer::{DefinitionWriter, WrittenDefinition};
-pub use profile::{MAX_MISSION, ProfileTraits, next_run_after, parse_agent};
+pub use definition::{MAX_MISSION, next_run_after};
+#[cfg(test)]
+pub use definition::{ProfilePatch, parse_agent};
+pub use definition_writer::{CurrentDefinition, DefinitionWriter};
+pub use profile::ProfileTraits;
+pub use redefinition::{change_agent, define_agent, roll_back_agent};
+#[cfg(test)]
+pub use rollback::RollbackRequest;
 pub use sessions::{COST, SessionSettings, parse_cost, parse_tokens};
 pub use submodules::{list_submodules, parse_submodule};
-
-/// Creates an agent (201) or changes it (200). The definition it has already is not written again.
-pub async fn define_agent(
-    State(gateway): State<Gateway>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody,
-) -> Result<(StatusCode, Json<DefineAgentResponse>), Problem> {
-    let (agent, profile) = parse_agent(&body, &gateway.config)?;
-    caller.require_agent(Some(agent.as_str()))?;
-    let defining = DefinitionWriter { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
-    defining.require_epoch(&profile).await?;
-    let profile = defining.resolve_composition(profile).await?;
-    caps::require_prices(&gateway, &profile).await?;
-    let profile = match profile.caps {
-        Some(_) => caps::set_count_start(profile, defining.current_profile(&agent).await?.as_ref()),
-        None => profile,
-    };
-    let WrittenDefinition { sequence, is_new } = defining.write(&agent, &profile, reject_team_agent).await?;
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(DefineAgentResponse { agent: profile.agent, sequence })))
-}
-
-/// Refuses an agent of a team: the team defines it, and a definition of its own would take it out of the team.
-fn reject_team_agent(before: &AgentProfile) -> Result<(), Problem> {
-    let team = if before.team.is_some() { &before.agent } else { &before.lead };
-    match team.is_empty() {
-        true => Ok(()),
-        false => {
-            let detail = format!("{} is an agent of the team {team}: change it with POST /v1/teams", before.agent);
-            Err(Problem::conflict(detail))
-        }
-    }
-}
+pub use versions::list_versions;
 
 /// The agents that the caller may see, in the order of their names: all of them, or page by page.
 pub async fn list_agents(

@@ -11,6 +11,9 @@ use futures::StreamExt;
 use super::{Gateway, access::request_names};
 use crate::problem::Problem;
 
+/// The media types of JSON bodies; the second one is that of RFC 7396.
+const JSON_TYPES: [&str; 2] = ["application/json", "application/merge-patch+json"];
+
 /// The bytes of a body said to be JSON, within the limit.
 pub struct JsonBody(pub Bytes);
 
@@ -60,7 +63,7 @@ fn too_large(limit: usize, setting: &str) -> Problem {
 pub fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
-    media_type.eq_ignore_ascii_case("application/json")
+    JSON_TYPES.iter().any(|json| media_type.eq_ignore_ascii_case(json))
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ mod ws;
 
 use axum::{
     Router, middleware,
-    routing::{delete, get, post},
+    routing::{delete, get, patch, post},
 };
 
 use kairo_core::service::Readiness;
@@ -127,12 +127,15 @@ fn rpc_routes() -> Router<Gateway> {
         approve: post(ingest::accept_input::<approval_verdicts::ApprovalInput>),
         order: post(ingest::accept_input::<commands::CommandInput>),
         define_agent: post(agents::define_agent),
+        change_agent: patch(agents::change_agent),
+        roll_back_agent: post(agents::roll_back_agent),
         create_team: post(teams::create_team),
         import_conversation: post(conversations::import),
         stream: get(stream::stream_events),
         list_agents: get(agents::list_agents),
         list_commands: get(declared_commands::list_commands),
         get_agent: get(agents::get_agent),
+        list_agent_versions: get(agents::list_versions),
         list_teams: get(teams::list_teams),
         get_team: get(teams::get_team),
         list_threads: get(threads::list_threads),

@@ -1,6 +1,6 @@
 //! `GET /v1/tools`: the tools that agents can be offered: those of the catalogue in the log, and those of the mind itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::{Path, RawQuery, State, rejection::PathRejection};
 use kairo_core::{
@@ -72,8 +72,18 @@ fn parse_query(query: Option<&str>) -> Result<(Option<String>, Option<&'static s
     fields.complete(|| Some((wanted, source)))
 }
 
+/// The names of all tools, those that are left out included; none before a catalogue is published.
+pub async fn known_names(gateway: &Gateway) -> Result<Option<BTreeSet<String>>, Problem> {
+    let catalogue = current_catalogue(gateway).await?;
+    if catalogue.tools.is_empty() {
+        return Ok(None);
+    }
+    let withheld: Vec<String> = catalogue.withheld.iter().map(|tool| tool.name.clone()).collect();
+    Ok(Some(all_tools(catalogue).into_iter().map(|tool| tool.name).chain(withheld).collect()))
+}
+
 /// The newest catalogue; an empty one where none was published.
-async fn current_catalogue(gateway: &Gateway) -> Result<ToolCatalogue, Problem> {
+pub async fn current_catalogue(gateway: &Gateway) -> Result<ToolCatalogue, Problem> {
     let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of_owner(&owner)).unwrap_or_default();
     let last = gateway.bus.last_message(&subject).await?;
     let body = last.and_then(|last| Some(last.read(gateway.bus.limits.max_body_bytes).ok()?.body));

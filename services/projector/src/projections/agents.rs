@@ -23,7 +23,7 @@ mod tests {
     fn the_newest_profile_is_in_force() {
         let defined = |sequence, prompt: &str| {
             let profile = AgentProfile { agent: "bob".into(), prompt: prompt.into(), ..Default::default() };
-            record(sequence, "kairo.agent.bob.defined", AgentDefined { profile: Some(profile) })
+            record(sequence, "kairo.agent.bob.defined", AgentDefined { profile: Some(profile), ..Default::default() })
         };
         let changes = project_all([defined(3, "old"), defined(5, "new")]);
         let agent = &changes.agents[&"bob".into()];

@@ -35,7 +35,7 @@ pub fn entering(route: &Route, owner: &str, unique: &str, body: impl Into<Body>)
 
 pub fn defined(agent: &str) -> OutgoingEvent {
     let profile = AgentProfile { agent: agent.into(), prompt: "Be brief.".into(), ..Default::default() };
-    entering(&subjects::AGENT_DEFINED, agent, "1", AgentDefined { profile: Some(profile) })
+    entering(&subjects::AGENT_DEFINED, agent, "1", AgentDefined { profile: Some(profile), ..Default::default() })
 }
 
 /// A message with a tool call, a process and a reply, from its entry to its end.

@@ -61,11 +61,30 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::OrderResponse>,
             tonic::Status,
         >;
-        /// Create or change an agent. The profile replaces the previous one as a whole. A profile that is in force already is
-        /// not written again. An agent of a team is changed with POST /v1/teams.
+        /// Create or change an agent. The profile replaces the previous one as a whole: the answer lists the fields that differ,
+        /// those that were removed included. A profile that is in force already is not written again. An agent of a team is
+        /// changed with POST /v1/teams.
         async fn define_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::DefineAgentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::DefineAgentResponse>,
+            tonic::Status,
+        >;
+        /// Change single fields of an agent. Fields that are left out stay as they are, null removes a field, and objects such
+        /// as caps are merged (RFC 7396). The result must be a valid profile. An agent of a team is changed with POST /v1/teams.
+        async fn change_agent(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ChangeAgentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::DefineAgentResponse>,
+            tonic::Status,
+        >;
+        /// Return to an earlier version of an agent. Its profile is defined again, and checked as a new one is: the versions in
+        /// between stay in the log.
+        async fn roll_back_agent(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::RollBackAgentRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::DefineAgentResponse>,
             tonic::Status,
@@ -436,6 +455,101 @@ pub mod commands_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DefineAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Commands/ChangeAgent" => {
+                    #[allow(non_camel_case_types)]
+                    struct ChangeAgentSvc<T: Commands>(pub Arc<T>);
+                    impl<
+                        T: Commands,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ChangeAgentRequest>
+                    for ChangeAgentSvc<T> {
+                        type Response = ::kairo_proto::v1::DefineAgentResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ChangeAgentRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Commands>::change_agent(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ChangeAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Commands/RollBackAgent" => {
+                    #[allow(non_camel_case_types)]
+                    struct RollBackAgentSvc<T: Commands>(pub Arc<T>);
+                    impl<
+                        T: Commands,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::RollBackAgentRequest,
+                    > for RollBackAgentSvc<T> {
+                        type Response = ::kairo_proto::v1::DefineAgentResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::RollBackAgentRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Commands>::roll_back_agent(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RollBackAgentSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2365,6 +2479,15 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetAgentResponse>,
             tonic::Status,
         >;
+        /// Lists the versions of an agent. Each is a definition in the log, with the fields in which it differs from the one
+        /// before; the newest come first. They are read from the log, not from the read model.
+        async fn list_agent_versions(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListAgentVersionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListAgentVersionsResponse>,
+            tonic::Status,
+        >;
         /// Lists the teams, by name. Each comes with its lead and its workers; a key that is limited to a user is shown those
         /// that the user owns. Returns all of them if no limit is given.
         async fn list_teams(
@@ -2847,6 +2970,54 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListAgentVersions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListAgentVersionsSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ListAgentVersionsRequest,
+                    > for ListAgentVersionsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListAgentVersionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListAgentVersionsRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_agent_versions(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListAgentVersionsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

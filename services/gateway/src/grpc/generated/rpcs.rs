@@ -7,6 +7,8 @@ rpcs! { generated::commands_server::Commands:
     answer_question(AnswerQuestionRequest) -> AnswerQuestionResponse = POST ANSWER_QUESTION,
     order(OrderRequest) -> OrderResponse = POST ORDER,
     define_agent(DefineAgentRequest) -> DefineAgentResponse = POST DEFINE_AGENT,
+    change_agent(ChangeAgentRequest) -> DefineAgentResponse = PATCH CHANGE_AGENT "changes",
+    roll_back_agent(RollBackAgentRequest) -> DefineAgentResponse = POST ROLL_BACK_AGENT,
     create_team(CreateTeamRequest) -> CreateTeamResponse = POST CREATE_TEAM,
     import_conversation(ImportConversationRequest) -> ImportConversationResponse = POST IMPORT_CONVERSATION,
 }
@@ -43,6 +45,7 @@ rpcs! { generated::queries_server::Queries:
     list_agents(ListAgentsRequest) -> ListAgentsResponse = GET LIST_AGENTS,
     list_commands(ListCommandsRequest) -> ListCommandsResponse = GET LIST_COMMANDS,
     get_agent(GetAgentRequest) -> GetAgentResponse = GET GET_AGENT,
+    list_agent_versions(ListAgentVersionsRequest) -> ListAgentVersionsResponse = GET LIST_AGENT_VERSIONS,
     list_teams(ListTeamsRequest) -> ListTeamsResponse = GET LIST_TEAMS,
     get_team(GetTeamRequest) -> GetTeamResponse = GET GET_TEAM,
     list_threads(ListThreadsRequest) -> ListThreadsResponse = GET LIST_THREADS,

@@ -1,10 +1,7 @@
 //! The composition of a profile: its member agents, and the perceptions it reads when a message comes.
 
-use kairo_core::{
-    ids::Name,
-    subjects::{CATALOGUE, Service},
-};
-use kairo_proto::v1::{AgentProfile, Member, Perception, ToolCatalogue, ToolSpec};
+use kairo_core::ids::Name;
+use kairo_proto::v1::{AgentProfile, Member, Perception, ToolSpec};
 use serde_json::Value;
 
 use super::{
@@ -13,6 +10,7 @@ use super::{
 };
 use crate::{
     fields::{NAME, RequestFields, bounded_text, json_text, parse_name},
+    http::tools,
     problem::{FieldError, Problem},
 };
 
@@ -111,20 +109,12 @@ impl DefinitionWriter<'_> {
             }
         }
         if !profile.environment.is_empty() {
-            let catalogue = self.load_catalogue().await?;
+            let catalogue = tools::current_catalogue(self.gateway).await?.tools;
             errors.extend(
                 profile.environment.iter().enumerate().filter_map(|(at, it)| check_perception(at, it, &catalogue)),
             );
         }
         if errors.is_empty() { Ok(profile) } else { Err(Problem::invalid_fields(errors)) }
-    }
-
-    async fn load_catalogue(&self) -> Result<Vec<ToolSpec>, Problem> {
-        let subject =
-            Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of_owner(&owner)).unwrap_or_default();
-        let last = self.gateway.bus.last_message(&subject).await?;
-        let body = last.and_then(|last| Some(last.read(self.gateway.bus.limits.max_body_bytes).ok()?.body));
-        Ok(body.and_then(|body| ToolCatalogue::try_from(body).ok()).map(|it| it.tools).unwrap_or_default())
     }
 }
 

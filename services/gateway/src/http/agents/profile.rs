@@ -4,15 +4,14 @@ use jiff::tz::TimeZone;
 use kairo_core::{commands::is_command_name, ids::Name, tool_groups};
 use kairo_proto::{
     v1::{AgentProfile, Caps, ProfileCommand},
-    words::{Conduct, OutsideContent},
+    words::OutsideContent,
 };
 use serde_json::Value;
 
-use super::{caps, composition::ProfileComposition, sessions::SessionSettings, submodules::SubmoduleSettings};
+use super::{caps, submodules::SubmoduleSettings};
 use crate::{
     config::GatewayConfig,
-    fields::{NAME, RequestFields, bounded_text, json_count, json_text, one_of, parse_name},
-    problem::Problem,
+    fields::{RequestFields, bounded_text, json_count, json_text, one_of},
 };
 
 /// Longest description, in bytes.
@@ -23,7 +22,6 @@ const MAX_TOOL_NAME: usize = 64;
 /// Bounds of a profile's numbers.
 const MAX_STEPS: u32 = 1_000;
 const MAX_HISTORY: u32 = 10_000;
-const MAX_NEXT_RUN: u32 = 604_800;
 const MAX_REFLECTIONS: u32 = 8;
 /// Longest deadline of what other agents are asked for, in seconds.
 const MAX_DEADLINE: u32 = 86_400;
@@ -34,46 +32,6 @@ const MAX_ANSWERS: u32 = 1_000;
 const MAX_COMMANDS: usize = 32;
 const MAX_LABEL: usize = 64;
 const MAX_HELP: usize = 256;
-/// Longest mission, in bytes.
-pub const MAX_MISSION: usize = 8_000;
-
-/// An agent as it is defined by itself: in no team.
-pub fn parse_agent(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
-    let mut fields = RequestFields::from_json(body)?;
-    let agent = fields.required("agent", NAME, json_text(parse_name));
-    let traits = ProfileTraits::from_fields(&mut fields, limits);
-    let conduct = fields.optional("conduct", Conduct::WORDS.join(" or "), json_text(one_of(Conduct::WORDS)));
-    let sessions = SessionSettings::from_fields(&mut fields);
-    let mission =
-        fields.optional("mission", format!("text of at most {MAX_MISSION} bytes"), json_text(mission_or_none));
-    let next_run_after = next_run_after(&mut fields);
-    let owner = fields.optional("owner", NAME, json_text(parse_name));
-    let composition = ProfileComposition::from_fields(&mut fields, agent.as_ref());
-    let mission = mission.unwrap_or_default();
-    if !mission.is_empty() && conduct != Some(Conduct::Background.known_word()) {
-        fields.reject("conduct", "background, as the agent has a mission");
-    }
-    for (field, bounds) in [("session", &sessions.bounds), ("task", &sessions.task)] {
-        if bounds.is_some() && conduct != Some(Conduct::Background.known_word()) {
-            fields.reject(field, "nothing, as the agent's conduct is not background");
-        }
-    }
-    if !mission.is_empty() && owner.is_none() {
-        fields.reject("owner", "the user whose mission it is, as the agent has one");
-    }
-    fields.complete(|| {
-        let agent = agent?;
-        let profile = AgentProfile {
-            conduct: conduct.unwrap_or_default().to_owned(),
-            mission,
-            next_run_after,
-            owner: owner.map(|owner| owner.to_string()).unwrap_or_default(),
-            ..traits.into_profile(&agent)?
-        };
-        Some((agent, composition.apply_to(sessions.apply_to(profile))))
-    })
-}
-
 /// The fields of a profile that every agent has, in a team or not.
 pub struct ProfileTraits {
     description: Option<String>,
@@ -170,16 +128,6 @@ impl ProfileTraits {
     }
 }
 
-/// The field `next_run_after`; 0 where it is not given.
-pub fn next_run_after(fields: &mut RequestFields<Value>) -> u32 {
-    let after = format!("0 to {MAX_NEXT_RUN} seconds (0: the default)");
-    fields.optional("next_run_after", after, json_count(0..=MAX_NEXT_RUN)).unwrap_or_default()
-}
-
-fn mission_or_none(text: &str) -> Option<String> {
-    up_to(MAX_MISSION, text)
-}
-
 /// Ways to treat a message that arrives while the agent is deciding.
 const INTERJECTIONS: [&str; 3] = ["order", "join", "restart"];
 /// Ways in which the agent acts.
@@ -205,7 +153,7 @@ fn time_of_day(text: &str) -> Option<String> {
     (within(hour, 24) && within(minute, 60)).then(|| text.to_owned())
 }
 
-fn up_to(max: usize, text: &str) -> Option<String> {
+pub fn up_to(max: usize, text: &str) -> Option<String> {
     (text.len() <= max).then(|| text.to_owned())
 }
 
@@ -251,83 +199,7 @@ fn is_tool_pattern(pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::SessionBounds;
-
     use super::*;
-
-    #[test]
-    fn a_profile_needs_a_name_and_a_prompt() {
-        let (agent, profile) =
-            parse_agent(br#"{"agent": "a", "prompt": "be kind"}"#, &GatewayConfig::default()).unwrap();
-        let expected = AgentProfile { agent: "a".into(), prompt: "be kind".into(), ..Default::default() };
-        assert_eq!((agent.as_str(), profile), ("a", expected));
-    }
-
-    #[test]
-    fn everything_wrong_is_named() {
-        let body =
-            br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
-            "interjection": "later", "planning": "never", "threads": 2, "time_zone": "Mars/Utopia",
-            "day_ends_at": "24:00", "outside_content": "maybe", "commands": [{"value": "a b"}], "conduct": "idle",
-            "session_pause": -1,
-            "session": {"model_calls": -1, "tokens": "many", "cost": 2, "seconds": 604801, "calls": 3},
-            "guesses_goal": "yes", "max_reflections": 9, "inner_state": 1, "summary_after": -1,
-            "mission": 7,
-            "next_run_after": 604801, "owner": "Ann", "mood": "good"}"#;
-        let problem = parse_agent(body, &GatewayConfig::default()).unwrap_err();
-        let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        let expected =
-            ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
-        let traits = ["threads", "time_zone", "day_ends_at", "outside_content", "guesses_goal", "max_reflections"];
-        let more = ["commands", "inner_state", "summary_after", "conduct", "session_pause"];
-        let within = ["session.model_calls", "session.tokens", "session.cost", "session.seconds", "session.calls"];
-        let last = ["mission", "next_run_after", "owner", "mood"];
-        assert_eq!(fields, [&expected[..], &traits[..], &more[..], &within[..], &last[..]].concat());
-        assert!(
-            problem
-                .errors
-                .iter()
-                .all(|error| ["mood", "session.calls"].contains(&error.field.as_str()) || !error.expected.is_empty())
-        );
-    }
-
-    #[test]
-    fn how_an_agent_plans_and_when_its_days_end() {
-        let body = br#"{"agent": "a", "prompt": "be kind", "planning": "chain", "threads": "topics",
-            "time_zone": "asia/tokyo", "day_ends_at": "23:30"}"#;
-        let (_, profile) = parse_agent(body, &GatewayConfig::default()).unwrap();
-        assert_eq!((profile.planning.as_str(), profile.threads.as_str()), ("chain", "topics"));
-        assert_eq!((profile.time_zone.as_str(), profile.day_ends_at.as_str()), ("Asia/Tokyo", "23:30"));
-    }
-
-    #[test]
-    fn a_mission_takes_an_agent_in_the_background_and_an_owner() {
-        let read = |more: &str| {
-            let body = format!(r#"{{"agent": "a", "prompt": "be kind"{more}}}"#);
-            parse_agent(body.as_bytes(), &GatewayConfig::default()).map_err(|problem| problem.errors)
-        };
-        let whole = r#", "conduct": "background", "mission": "know", "owner": "ann", "next_run_after": 60"#;
-        let profile = read(whole).unwrap().1;
-        assert_eq!((profile.mission.as_str(), profile.owner.as_str(), profile.next_run_after), ("know", "ann", 60));
-        let wrong = |more: &str| read(more).unwrap_err().into_iter().map(|error| error.field).collect::<Vec<_>>();
-        assert_eq!(wrong(r#", "mission": "know""#), ["conduct", "owner"]);
-        assert_eq!(wrong(r#", "session": {"seconds": 60}"#), ["session"]);
-        let bounded = read(r#", "conduct": "background", "session": {"model_calls": 5, "cost": "0.5"}"#).unwrap().1;
-        let bounds = SessionBounds { model_calls: 5, cost: "0.5".to_owned(), ..SessionBounds::default() };
-        assert_eq!(bounded.session, Some(bounds));
-        assert_eq!(read(r#", "session": {"tokens": 0}"#).unwrap().1.session, None, "bounds nothing");
-        assert_eq!(wrong(r#", "task": {"seconds": 60}"#), ["task"]);
-        assert_eq!(
-            wrong(r#", "conduct": "background", "task": {"cost": "0", "tries": 3}"#),
-            ["task.cost", "task.tries"]
-        );
-        let bounded = read(r#", "conduct": "background", "task": {"cost": "3"}"#).unwrap().1;
-        assert_eq!((bounded.session, bounded.task.unwrap().cost.as_str()), (None, "3"));
-        assert_eq!(wrong(r#", "mission": "know", "conduct": "direct", "owner": "ann""#), ["conduct"]);
-        assert_eq!(wrong(&format!(r#", "mission": "{}""#, "x".repeat(8_001))), ["mission"]);
-        assert_eq!(wrong(r#", "team": {}, "lead": "b""#), ["lead", "team"]);
-        assert!(read(r#", "mission": """#).is_ok());
-    }
 
     #[test]
     fn zones_are_those_of_the_database() {

@@ -6,6 +6,8 @@ pub const APPROVE: &str = "/v1/approvals";
 pub const ANSWER_QUESTION: &str = "/v1/questions/{question_id}";
 pub const ORDER: &str = "/v1/commands";
 pub const DEFINE_AGENT: &str = "/v1/agents";
+pub const CHANGE_AGENT: &str = "/v1/agents/{agent}";
+pub const ROLL_BACK_AGENT: &str = "/v1/agents/{agent}/rollback";
 pub const CREATE_TEAM: &str = "/v1/teams";
 pub const IMPORT_CONVERSATION: &str = "/v1/conversations/{agent}/import";
 pub const STREAM: &str = "/v1/events/stream";
@@ -37,6 +39,7 @@ pub const GET_LOG: &str = "/v1/log";
 pub const LIST_AGENTS: &str = "/v1/agents";
 pub const LIST_COMMANDS: &str = "/v1/commands";
 pub const GET_AGENT: &str = "/v1/agents/{agent}";
+pub const LIST_AGENT_VERSIONS: &str = "/v1/agents/{agent}/versions";
 pub const LIST_TEAMS: &str = "/v1/teams";
 pub const GET_TEAM: &str = "/v1/teams/{team}";
 pub const LIST_THREADS: &str = "/v1/threads";
@@ -79,6 +82,8 @@ pub const ACCESS: &[Access] = &[
     row("POST", ANSWER_QUESTION, WRITE, Asked, Asked),
     row("POST", ORDER, WRITE, Asked, Asked),
     row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
+    row("PATCH", CHANGE_AGENT, ADMIN, Named, Closed),
+    row("POST", ROLL_BACK_AGENT, ADMIN, Named, Closed),
     row("POST", CREATE_TEAM, ADMIN, Asked, Closed),
     row("POST", IMPORT_CONVERSATION, WRITE, Named, Asked),
     row("GET", STREAM, READ, Named, Asked),
@@ -110,6 +115,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", LIST_AGENTS, READ, Asked, Free),
     row("GET", LIST_COMMANDS, READ, Asked, Free),
     row("GET", GET_AGENT, READ, Named, Free),
+    row("GET", LIST_AGENT_VERSIONS, ADMIN, Named, Closed),
     row("GET", LIST_TEAMS, READ, Asked, Asked),
     row("GET", GET_TEAM, READ, Asked, Asked),
     row("GET", LIST_THREADS, READ, Named, Named),
@@ -153,6 +159,8 @@ pub struct Handlers {
     pub answer_question: MethodRouter<Gateway>,
     pub order: MethodRouter<Gateway>,
     pub define_agent: MethodRouter<Gateway>,
+    pub change_agent: MethodRouter<Gateway>,
+    pub roll_back_agent: MethodRouter<Gateway>,
     pub create_team: MethodRouter<Gateway>,
     pub import_conversation: MethodRouter<Gateway>,
     pub stream: MethodRouter<Gateway>,
@@ -184,6 +192,7 @@ pub struct Handlers {
     pub list_agents: MethodRouter<Gateway>,
     pub list_commands: MethodRouter<Gateway>,
     pub get_agent: MethodRouter<Gateway>,
+    pub list_agent_versions: MethodRouter<Gateway>,
     pub list_teams: MethodRouter<Gateway>,
     pub get_team: MethodRouter<Gateway>,
     pub list_threads: MethodRouter<Gateway>,
@@ -228,6 +237,8 @@ impl Handlers {
             .route(ANSWER_QUESTION, self.answer_question)
             .route(ORDER, self.order)
             .route(DEFINE_AGENT, self.define_agent)
+            .route(CHANGE_AGENT, self.change_agent)
+            .route(ROLL_BACK_AGENT, self.roll_back_agent)
             .route(CREATE_TEAM, self.create_team)
             .route(IMPORT_CONVERSATION, self.import_conversation)
             .route(STREAM, self.stream)
@@ -259,6 +270,7 @@ impl Handlers {
             .route(LIST_AGENTS, self.list_agents)
             .route(LIST_COMMANDS, self.list_commands)
             .route(GET_AGENT, self.get_agent)
+            .route(LIST_AGENT_VERSIONS, self.list_agent_versions)
             .route(LIST_TEAMS, self.list_teams)
             .route(GET_TEAM, self.get_team)
             .route(LIST_THREADS, self.list_threads)

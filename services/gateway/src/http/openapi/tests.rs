@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kairo_core::ids::Name;
+use kairo_proto::v1::AgentProfile;
 use serde_json::{Value, json};
 
 use super::{GatewayConfig, build_document, yaml_to_json};
@@ -159,6 +161,8 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "command" => parse_body::<CommandInput>(&body),
         "makeKey" => keys::parse_body(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
         "defineAgent" => agents::parse_agent(&body, &GatewayConfig::default()).map(drop),
+        "changeAgent" => apply_change(&body),
+        "rollBackAgent" => agents::RollbackRequest::parse(&body).map(drop),
         "createTeam" => teams::parse_team(&body, &GatewayConfig::default()).map(drop),
         "answerQuestion" => questions::parse_body(&body).map(drop),
         "beginMcpLogin" => mcp_login::parse_body(&body, "redirect_uri").map(drop),
@@ -174,6 +178,13 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "importConversation" => conversations::import_document::parse(&body).map(drop),
         other => panic!("a body of {other} is described, and nothing reads it here"),
     }
+}
+
+/// Changes an agent that has nothing but a prompt.
+fn apply_change(body: &[u8]) -> Result<(), Problem> {
+    let agent = Name::parse("cook").unwrap();
+    let before = AgentProfile { prompt: "You are a cook.".to_owned(), ..AgentProfile::default() };
+    agents::ProfilePatch::parse(body)?.apply(&before, &agent, &GatewayConfig::default()).map(drop)
 }
 
 /// The bodies that are described: operation, its examples, its schema.

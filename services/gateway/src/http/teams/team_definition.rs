@@ -5,9 +5,9 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use kairo_core::ids::Name;
+use kairo_core::{ids::Name, profile_document};
 use kairo_proto::{
-    v1::{AgentProfile, CreateTeamResponse, Team, TeamWorker},
+    v1::{AgentChanges, AgentProfile, CreateTeamResponse, Team, TeamWorker},
     words::Conduct,
 };
 use serde_json::Value;
@@ -15,12 +15,12 @@ use serde_json::Value;
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{NAME, RequestFields, bounded_text, json_text, parse_name},
+    fields::{NAME, RequestFields, bounded_text, json_bool, json_text, parse_name},
     http::{
         Gateway,
         agents::{
-            COST, DefinitionWriter, MAX_MISSION, ProfileTraits, SessionSettings, caps, next_run_after, parse_cost,
-            parse_tokens,
+            COST, CurrentDefinition, DefinitionWriter, MAX_MISSION, ProfileTraits, SessionSettings, caps,
+            next_run_after, parse_cost, parse_tokens,
         },
         body::JsonBody,
         request_span::traceparent,
@@ -36,6 +36,8 @@ const MAX_WORKERS: usize = 32;
 pub struct TeamDefinition {
     lead: (Name, AgentProfile),
     workers: Vec<(Name, AgentProfile)>,
+    /// True if nothing is written.
+    dry_run: bool,
 }
 
 /// Creates a team (201) or changes it (200). Definitions that are in force already are not written again.
@@ -45,48 +47,70 @@ pub async fn create_team(
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<CreateTeamResponse>), Problem> {
-    let TeamDefinition { lead: (team, lead), workers } = parse_team(&body, &gateway.config)?;
-    let agents: Vec<&Name> = [&team].into_iter().chain(workers.iter().map(|(agent, _)| agent)).collect();
+    let TeamDefinition { lead: (team, lead), workers, dry_run } = parse_team(&body, &gateway.config)?;
+    let agents: Vec<Name> = [&team].into_iter().chain(workers.iter().map(|(agent, _)| agent)).cloned().collect();
     agents.iter().try_for_each(|agent| caller.require_agent(Some(agent.as_str())))?;
     let defining = DefinitionWriter { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
     defining.require_epoch(&lead).await?;
-    // Whatever refuses it is found before anything is written, as far as nobody comes in between.
-    if let Some(before) = defining.current_profile(&team).await? {
-        require_lead(&before)?;
+    // As far as no other definition comes in between, all that refuses the team is found before anything is written.
+    let mut changes = Vec::new();
+    let mut warnings = Vec::new();
+    let mut profiles = Vec::with_capacity(agents.len());
+    for (agent, profile) in [(team.clone(), lead)].into_iter().chain(workers) {
+        let current = defining.current_definition(&agent).await?;
+        current.profile.as_ref().map_or(Ok(()), |before| require_member_of(&team, before))?;
+        let profile = prepare_caps(&gateway, profile, current.profile.as_ref()).await?;
+        changes.extend(agent_changes(&agent, &current, &profile));
+        warnings
+            .extend(defining.tool_warnings(&profile).await?.into_iter().map(|warning| format!("{agent}: {warning}")));
+        profiles.push((agent, profile));
     }
-    for (agent, _) in &workers {
-        if let Some(before) = defining.current_profile(agent).await? {
-            require_worker_of(&team, &before)?;
-        }
-    }
-    let lead = prepare_caps(&defining, &team, lead).await?;
-    let mut profiles = Vec::with_capacity(workers.len());
-    for (agent, worker) in &workers {
-        profiles.push((agent, prepare_caps(&defining, agent, worker.clone()).await?));
-    }
-    // The lead last: there is no team until all who work for it are there.
-    let mut newest = 0;
-    for (agent, worker) in &profiles {
-        newest = newest.max(defining.write(agent, worker, |before| require_worker_of(&team, before)).await?.sequence);
-    }
-    let written = defining.write(&team, &lead, require_lead).await?;
-    let status = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let agents = agents.into_iter().map(Name::to_string).collect();
-    let answer = CreateTeamResponse { team: team.to_string(), sequence: newest.max(written.sequence), agents };
-    Ok((status, Json(answer)))
+    let (sequence, is_new) = match dry_run {
+        true => (defining.current_definition(&team).await?.sequence, false),
+        false => write_team(&defining, &team, &profiles).await?,
+    };
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let agents = agents.iter().map(Name::to_string).collect();
+    Ok((status, Json(CreateTeamResponse { team: team.to_string(), sequence, agents, changes, warnings })))
 }
 
-/// The profile with the time from which its caps are counted, if what it bounds can be counted.
-async fn prepare_caps(
+/// Writes the definitions of a team, and returns the newest position and whether the team is new. The first of them is
+/// the lead's. It is written last: there is no team until all who work for it are there.
+async fn write_team(
     defining: &DefinitionWriter<'_>,
-    agent: &Name,
-    profile: AgentProfile,
-) -> Result<AgentProfile, Problem> {
-    caps::require_prices(defining.gateway, &profile).await?;
-    match profile.caps {
-        Some(_) => Ok(caps::set_count_start(profile, defining.current_profile(agent).await?.as_ref())),
-        None => Ok(profile),
+    team: &Name,
+    profiles: &[(Name, AgentProfile)],
+) -> Result<(u64, bool), Problem> {
+    let mut newest = 0;
+    let mut is_new = false;
+    for (agent, profile) in profiles.iter().skip(1).chain(profiles.first()) {
+        let written = defining.write(agent, profile, |before| require_member_of(team, before)).await?;
+        newest = newest.max(written.sequence);
+        is_new = written.is_new;
     }
+    Ok((newest, is_new))
+}
+
+/// The difference that the definition makes to an agent, if it makes one.
+fn agent_changes(agent: &Name, current: &CurrentDefinition, profile: &AgentProfile) -> Option<AgentChanges> {
+    let changes = profile_document::changes(current.profile.as_ref(), profile);
+    let is_new = current.is_missing();
+    (is_new || !changes.is_empty()).then(|| AgentChanges { agent: agent.to_string(), is_new, changes })
+}
+
+/// The profile with the time from which its caps are counted, if its bounds can be counted.
+async fn prepare_caps(
+    gateway: &Gateway,
+    profile: AgentProfile,
+    before: Option<&AgentProfile>,
+) -> Result<AgentProfile, Problem> {
+    caps::require_prices(gateway, &profile).await?;
+    Ok(caps::set_count_start(profile, before))
+}
+
+/// Refuses to make an agent that is something else the lead of the team or one of its workers.
+fn require_member_of(team: &Name, before: &AgentProfile) -> Result<(), Problem> {
+    if before.agent == team.as_str() { require_lead(before) } else { require_worker_of(team, before) }
 }
 
 /// Refuses to make a team of an agent that is something else.
@@ -122,6 +146,7 @@ pub fn parse_team(body: &[u8], limits: &GatewayConfig) -> Result<TeamDefinition,
     let workers = parse_workers(&mut fields, team.as_ref(), limits);
     let tokens_per_day = parse_tokens(&mut fields, "tokens_per_day");
     let cost_per_day = fields.optional("cost_per_day", COST, json_text(parse_cost));
+    let dry_run = fields.optional("dry_run", "true or false", json_bool).unwrap_or_default();
     fields.complete(|| {
         let team = team?;
         let lead = lead?;
@@ -138,7 +163,7 @@ pub fn parse_team(body: &[u8], limits: &GatewayConfig) -> Result<TeamDefinition,
             ..lead.into_profile(&team)?
         };
         let workers = workers.into_iter().map(|worker| worker.into_profile(&team)).collect::<Option<_>>()?;
-        Some(TeamDefinition { lead: (team, lead), workers })
+        Some(TeamDefinition { lead: (team, lead), workers, dry_run })
     })
 }
 
