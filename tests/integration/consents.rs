@@ -59,7 +59,7 @@ async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
             agent: "clerk".to_owned(),
             action_id: id.clone(),
             verdict: verdict.to_owned(),
-            note: String::new(),
+            ..UserApproval::default()
         };
         let envelope =
             Envelope::from_outside(ids::generate(), subjects::Service::Gateway, Origin::User, Timestamp::now());
@@ -84,13 +84,21 @@ async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
 #[tokio::test]
 async fn a_consent_that_no_gateway_has_written_is_none_to_whoever_runs_the_call() {
     let world = world().await;
-    let (sent, id) = ask_for_consent(&world, "noor").await;
+    for (arguments, user) in [("", "noor"), (r#"{"time_zone":"Asia/Tokyo"}"#, "mireille")] {
+        refuse_forged_consent(&world, user, arguments).await;
+    }
+    world.end().await;
+}
+
+async fn refuse_forged_consent(world: &World, user: &str, arguments: &str) {
+    let (sent, id) = ask_for_consent(world, user).await;
     let body = AgentApproval {
         approval_id: ids::generate().to_string(),
-        user: "noor".to_owned(),
+        user: user.to_owned(),
         action_id: id.clone(),
         verdict: "approved".to_owned(),
-        note: String::new(),
+        arguments: arguments.to_owned(),
+        ..AgentApproval::default()
     };
     let envelope = Envelope {
         correlation_id: sent.event_id,
@@ -101,7 +109,72 @@ async fn a_consent_that_no_gateway_has_written_is_none_to_whoever_runs_the_call(
     let results = world.events_of(&sent).await;
     let results: Vec<_> = results.iter().filter(|event| event.type_name == v1::ToolResult::TYPE).collect();
     assert_eq!(results.len(), 1, "{results:?}");
-    assert!(results[0].payload.to_string().contains("noor has not answered"), "{:?}", results[0].payload);
+    let said = format!("{user} has not answered");
+    assert!(results[0].payload.to_string().contains(&said), "{:?}", results[0].payload);
+}
+
+/// A gateway wrote that the user consented, and somebody with router's password delivers other arguments.
+#[tokio::test]
+async fn arguments_that_the_user_did_not_approve_are_not_called_with() {
+    let world = world().await;
+    let (sent, id) = ask_for_consent(&world, "noor").await;
+    let approval = UserApproval {
+        user: "noor".to_owned(),
+        // Router delivers it to nobody.
+        agent: "nobody".to_owned(),
+        action_id: id.clone(),
+        verdict: "approved".to_owned(),
+        ..UserApproval::default()
+    };
+    let envelope = Envelope::from_outside(ids::generate(), subjects::Service::Gateway, Origin::User, Timestamp::now());
+    world.bus.publish(&OutgoingEvent::new(&USER_APPROVAL, &agent("noor"), envelope, approval)).await.unwrap();
+    let body = AgentApproval {
+        approval_id: ids::generate().to_string(),
+        user: "noor".to_owned(),
+        action_id: id,
+        verdict: "approved".to_owned(),
+        arguments: r#"{"time_zone":"Asia/Tokyo"}"#.to_owned(),
+        ..AgentApproval::default()
+    };
+    let envelope = Envelope {
+        correlation_id: sent.event_id,
+        ..Envelope::from_outside(ids::generate(), subjects::Service::Router, Origin::User, Timestamp::now())
+    };
+    world.bus.publish(&OutgoingEvent::new(&AGENT_APPROVAL, &agent("clerk"), envelope, body)).await.unwrap();
+    world.reply(&sent).await;
+    let results = world.events_of(&sent).await;
+    let result = results.iter().find(|event| event.type_name == v1::ToolResult::TYPE).unwrap();
+    assert!(result.payload.to_string().contains("noor has not answered"), "{:?}", result.payload);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_call_is_approved_with_other_arguments() {
+    let world = world().await;
+    let (sent, id) = ask_for_consent(&world, "noor").await;
+    let body = |arguments: Value| json!({ "user": "noor", "agent": "clerk", "action_id": id, "verdict": "approved", "arguments": arguments });
+    for wrong in [json!({ "time_zone": 7 }), json!([]), json!("x")] {
+        let (status, problem) = world.post("/v1/approvals", &body(wrong)).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (400, &json!("arguments")), "{problem}");
+    }
+    assert_eq!(waiting_of(&world, "noor").await, 1);
+    let changed = json!({ "time_zone": "Asia/Tokyo" });
+    assert_eq!(world.post("/v1/approvals", &body(changed.clone())).await.0, 202);
+    world.reply(&sent).await;
+    let events = world.events_of(&sent).await;
+    let result = events.iter().find(|event| event.type_name == v1::ToolResult::TYPE).unwrap();
+    assert!(result.payload.to_string().contains("+09:00"), "{:?}", result.payload);
+    let decided = row(&world, &id).await;
+    assert_eq!((&decided["arguments"], &decided["changed_arguments"]), (&json!({}), &changed), "{decided}");
+    let (_, requests) = world.get("/v1/agents/clerk/requests").await;
+    assert!(requests.to_string().contains("approved the call of tools.now with other arguments"), "{requests}");
+
+    let (sent, id) = ask_for_consent(&world, "mireille").await;
+    let output = kairo(&world, &["approve", &id, "--set", "time_zone=Asia/Kolkata", "--note", "for Asha"]).await;
+    assert!(output.status.success(), "{output:?}");
+    world.reply(&sent).await;
+    let decided = row(&world, &id).await;
+    assert_eq!(decided["changed_arguments"], json!({ "time_zone": "Asia/Kolkata" }), "{decided}");
     world.end().await;
 }
 

@@ -269,7 +269,7 @@ fn approval(world: &World, id: &str, user: &str, agent: &str, action: &str, verd
         agent: agent.to_owned(),
         action_id: action.to_owned(),
         verdict: verdict.to_owned(),
-        note: String::new(),
+        ..Default::default()
     };
     OutgoingEvent::new(&USER_APPROVAL, &name(user), envelope, approval)
 }

@@ -11,9 +11,9 @@
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
-        AgentAction, AgentAnswer, AgentAnswered, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile,
-        AgentRequest, AgentThought, ChainStep, Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled,
-        UserCommand, UserMessage, agent_action::Action, decided_event::Event,
+        AgentAction, AgentAnswer, AgentAnswered, AgentApproval, AgentCommand, AgentDecision, AgentDefined,
+        AgentMessage, AgentProfile, AgentRequest, AgentThought, ChainStep, Completion, DecidedEvent, Task, TaskChanged,
+        TaskEnded, TaskScheduled, UserApproval, UserCommand, UserMessage, agent_action::Action, decided_event::Event,
     },
     words::{ChainOrigin, RequestKind, TaskKind},
 };
@@ -126,6 +126,10 @@ pub fn required_reader(body: &Body) -> u32 {
     }
     let includes_consents = UserCommand::of(body).map(|it| it.includes_consents);
     if includes_consents.or_else(|| AgentCommand::of(body).map(|it| it.includes_consents)) == Some(true) {
+        return ANSWERS;
+    }
+    let arguments = UserApproval::of(body).map(|it| &it.arguments);
+    if arguments.or_else(|| AgentApproval::of(body).map(|it| &it.arguments)).is_some_and(|it| !it.is_empty()) {
         return ANSWERS;
     }
     let environment = UserMessage::of(body).map(|it| &it.environment);

@@ -99,6 +99,9 @@ pub enum StepState {
         /// Position in the log where approval was requested.
         at: u64,
         arguments: String,
+        /// True if the human changed the arguments.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_changed: bool,
     },
     /// The human said no; it ends now.
     Rejected {

@@ -20,6 +20,8 @@ use super::{
 const TAIL_BYTES: usize = 4_096;
 /// Longest part kept of a human's note, in bytes.
 const NOTE_BYTES: usize = 4_096;
+/// Longest part of a call's arguments in a notice, in bytes.
+const ARGUMENT_BYTES: usize = 4_096;
 
 impl AgentState {
     /// Takes in how an action or a process is getting on.
@@ -194,13 +196,29 @@ impl AgentState {
             let message = format!("no action {:?} of this agent waits for consent", approval.action_id);
             return self.refuse_input(record, "not_in_doubt", message, &approval.user);
         };
-        if let StepState::Asked { request, at, arguments } = &step.state {
-            step.state = match approval.verdict_word() {
-                Verdict::Approved => StepState::Approved { request: *request, at: *at, arguments: arguments.clone() },
-                _ => StepState::Rejected { reason: rejection_reason(approval) },
-            };
-        }
         *due = Some(record.sequence);
+        let StepState::Asked { request, at, arguments: asked } = &step.state else { return };
+        let is_changed = !approval.arguments.is_empty() && approval.arguments != *asked;
+        let notice = is_changed.then(|| changed_arguments_notice(approval, &step.step.event, asked));
+        let arguments = if is_changed { &approval.arguments } else { asked }.clone();
+        step.state = match approval.verdict_word() {
+            Verdict::Approved => StepState::Approved { request: *request, at: *at, arguments, is_changed },
+            _ => StepState::Rejected { reason: rejection_reason(approval) },
+        };
+        if let (Some(text), Verdict::Approved) = (notice, approval.verdict_word()) {
+            self.add_notice_of_step(record.sequence, &approval.action_id, text);
+        }
+    }
+
+    /// Tells the turn whose step a human was asked about. The model sees the call with the arguments that were used, and
+    /// must know whose they are.
+    fn add_notice_of_step(&mut self, sequence: u64, request: &str, text: String) {
+        let is_it =
+            |run: &StepRun| matches!(&run.state, StepState::Approved { request: of, .. } if of.to_string() == request);
+        let has_step = |turn: &AgentTurn| turn.chain.as_ref().is_some_and(|chain| chain.steps.iter().any(is_it));
+        let of_step = self.turns.iter().find(|(_, turn)| has_step(turn));
+        let Some((turn, thread_id)) = of_step.map(|(id, turn)| (*id, turn.thread_id.clone())) else { return };
+        self.add_entry(sequence, &thread_id, ThreadEntry::Notice { turn, text });
     }
 
     /// Sees to it that a call is never made that waits for consent; whether there is such a call.
@@ -368,6 +386,19 @@ fn step_awaiting_approval<'t>(
         let step = turn.chain.as_mut()?.steps.iter_mut().find(|run| waits(run))?;
         Some((step, &mut turn.due))
     })
+}
+
+fn changed_arguments_notice(approval: &AgentApproval, tool: &str, asked: &str) -> String {
+    let note = match approval.note.as_str() {
+        "" => String::new(),
+        note => format!(" They say: {}", cut_to(note, NOTE_BYTES)),
+    };
+    format!(
+        "Event: {} approved the call of {tool} with other arguments: you asked for {}, and it is made with {}.{note}",
+        approval.user,
+        cut_to(asked, ARGUMENT_BYTES),
+        cut_to(&approval.arguments, ARGUMENT_BYTES)
+    )
 }
 
 fn rejection_reason(approval: &AgentApproval) -> String {

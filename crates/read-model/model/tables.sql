@@ -496,6 +496,8 @@ CREATE TABLE approvals (
     entered_by         text,
     decided_at         timestamptz,
     decided_sequence   bigint,
+    -- What the human approved in place of `arguments`.
+    changed_arguments  jsonb,
     -- When its step or its chain ended without it.
     withdrawn_sequence bigint,
     status             text NOT NULL GENERATED ALWAYS AS (

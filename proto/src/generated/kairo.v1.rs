@@ -707,6 +707,9 @@ pub struct UserApproval {
     /// For the agent, in the human's words.
     #[prost(string, tag = "6")]
     pub note: ::prost::alloc::string::String,
+    /// The arguments that the human approves in place of those that were asked for: a JSON object, as text; empty for those.
+    #[prost(string, tag = "7")]
+    pub arguments: ::prost::alloc::string::String,
 }
 impl ::prost::Name for UserApproval {
     const NAME: &'static str = "UserApproval";
@@ -1624,6 +1627,9 @@ pub struct AgentApproval {
     pub verdict: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
     pub note: ::prost::alloc::string::String,
+    /// As in UserApproval.
+    #[prost(string, tag = "6")]
+    pub arguments: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentApproval {
     const NAME: &'static str = "AgentApproval";
@@ -4845,6 +4851,9 @@ pub struct ConsentRow {
     /// The sources of the content from outside that was seen before the call, such as mail:bob@example.org.
     #[prost(string, repeated, tag = "17")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The arguments that the person approved in place of those that were asked for; none if they changed nothing.
+    #[prost(message, optional, tag = "18")]
+    pub changed_arguments: ::core::option::Option<Json>,
 }
 impl ::prost::Name for ConsentRow {
     const NAME: &'static str = "ConsentRow";
@@ -6291,6 +6300,11 @@ pub struct ApproveRequest {
     #[prost(string, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub approval_id: ::prost::alloc::string::String,
+    /// The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be
+    /// valid for the tool, in up to 65536 bytes. The agent is told of the change.
+    #[prost(message, optional, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub arguments: ::core::option::Option<Json>,
 }
 impl ::prost::Name for ApproveRequest {
     const NAME: &'static str = "ApproveRequest";

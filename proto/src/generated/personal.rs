@@ -102,6 +102,7 @@ impl Personal for v1::UserMessageUndelivered {
 impl Personal for v1::UserApproval {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.note));
+        visit(Value::Text(&mut self.arguments));
     }
 }
 
@@ -210,6 +211,7 @@ impl Personal for v1::ImportedMessage {
 impl Personal for v1::AgentApproval {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.note));
+        visit(Value::Text(&mut self.arguments));
     }
 }
 

@@ -206,7 +206,7 @@ pub enum OrderSubject {
 }
 
 /// Returns a snapshot of the read model that includes everything in the log now.
-async fn current_snapshot(gateway: &Gateway, user: &str) -> Result<ReadSnapshot, Problem> {
+pub async fn current_snapshot(gateway: &Gateway, user: &str) -> Result<ReadSnapshot, Problem> {
     let newest = end_of_log(&gateway.bus).await?;
     snapshot_at_least(
         gateway,

@@ -290,6 +290,8 @@ pub struct CancelRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionVerdict {
     pub sequence: i64,
+    /// The arguments approved in place of those that were asked for.
+    pub changed_arguments: Option<SqlJson>,
     pub action_id: Uuid,
     pub agent: SqlKey,
     pub verdict: SqlKey,

@@ -73,6 +73,7 @@ pub fn to_agent_input(body: &Body, id: Uuid, default_agent: &str) -> Option<Agen
                 action_id: said.action_id.clone(),
                 verdict: said.verdict.clone(),
                 note: said.note.clone(),
+                arguments: said.arguments.clone(),
             };
             new_input(
                 &AGENT_APPROVAL,
@@ -176,6 +177,7 @@ mod tests {
             action_id: "a".into(),
             verdict: "happened".into(),
             note: "I saw it".into(),
+            arguments: r#"{"a":1}"#.into(),
         };
         let expected = AgentApproval {
             approval_id: "p".into(),
@@ -183,6 +185,7 @@ mod tests {
             action_id: "a".into(),
             verdict: "happened".into(),
             note: "I saw it".into(),
+            arguments: r#"{"a":1}"#.into(),
         };
         assert_eq!(told(approval), ("cook".into(), "p".into(), expected.into()));
 

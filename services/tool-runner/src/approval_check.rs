@@ -1,8 +1,8 @@
 //! Checks human consent to calls: a call names the approval request, and the log holds its outcome.
 //!
-//! A decision alone is not trusted. The consent must have been asked for this tool with these arguments, and the
-//! verdict is read where router delivered it, from the user who was asked. Router is not trusted either: the same
-//! verdict must stand where only gateways write what users say.
+//! A decision alone is not trusted. The consent must have been asked for this tool, and with these arguments, unless the
+//! human approved these in place of others. The verdict is read where router delivered it, from the user who was asked.
+//! Router is not trusted either: the same verdict must stand where only gateways write what users say.
 
 use std::sync::Arc;
 
@@ -65,13 +65,14 @@ impl ApprovalChecker {
         if asked.asked_at == 0 && self.epoch.current() < SAYS_WHERE {
             return Ok(None);
         }
-        let Some(requested) = self.find_request(agent, asked).await? else {
-            let id = &asked.approval_id;
-            return Ok(Some(format!("nobody was asked {id:?} of this tool with these arguments")));
-        };
+        let unasked = || Some(format!("nobody was asked {:?} of this tool with these arguments", asked.approval_id));
+        let Some(requested) = self.find_request(agent, asked).await? else { return Ok(unasked()) };
         Ok(match self.verdict(agent, asked, &requested.user).await? {
-            Some(Verdict::Approved) => None,
-            Some(verdict) => Some(format!("{} said {verdict}", requested.user)),
+            Some(HumanVerdict { verdict: Verdict::Approved, arguments }) => {
+                let approved = if arguments.is_empty() { &requested.arguments } else { &arguments };
+                if *approved == asked.arguments { None } else { unasked() }
+            }
+            Some(HumanVerdict { verdict, .. }) => Some(format!("{} said {verdict}", requested.user)),
             None => Some(format!("{} has not answered", requested.user)),
         })
     }
@@ -91,7 +92,7 @@ impl ApprovalChecker {
 
     /// The first verdict on it, of the user who was asked. It stood in the log before the call did, so where one server
     /// does not have it, the leader does.
-    async fn verdict(&self, agent: &Name, asked: &ActionRequest, user: &str) -> Result<Option<Verdict>, BusError> {
+    async fn verdict(&self, agent: &Name, asked: &ActionRequest, user: &str) -> Result<Option<HumanVerdict>, BusError> {
         let subject = AGENT_APPROVAL.of_owner(agent);
         let most = self.bus.limits.max_body_bytes;
         let mut said = Vec::new();
@@ -115,7 +116,7 @@ impl ApprovalChecker {
         &self,
         user: &str,
         asked: &ActionRequest,
-        verdict: &Verdict,
+        verdict: &HumanVerdict,
     ) -> Result<bool, BusError> {
         let Ok(user) = Name::parse(user) else { return Ok(false) };
         let subject = USER_APPROVAL.of_owner(&user);
@@ -128,27 +129,34 @@ impl ApprovalChecker {
         Ok(self.contains_verdict(&said, asked, verdict) || self.bus.log_start().await?.first > asked.asked_at)
     }
 
-    fn contains_verdict(&self, said: &[RawMessage], asked: &ActionRequest, verdict: &Verdict) -> bool {
+    fn contains_verdict(&self, said: &[RawMessage], asked: &ActionRequest, wanted: &HumanVerdict) -> bool {
         let records = said.iter().filter_map(|raw| raw.read(self.bus.limits.max_body_bytes).ok());
         records
             .filter_map(|record| UserApproval::of(&record.body).cloned())
-            .any(|approval| approval.action_id == asked.approval_id && approval.verdict_word() == *verdict)
+            .filter(|approval| approval.action_id == asked.approval_id)
+            .any(|approval| approval.verdict_word() == wanted.verdict && approval.arguments == wanted.arguments)
     }
 }
 
-/// The request for consent that a call names, in a decision of its own agent, for the same tool and arguments.
+/// A human's answer to a request for consent.
+struct HumanVerdict {
+    verdict: Verdict,
+    /// The arguments approved in place of those that were asked for; empty for those.
+    arguments: String,
+}
+
+/// The request for consent that a call names, in a decision of its own agent, for the same tool.
 fn request_in<'r>(record: &'r Record, agent: &Name, asked: &ActionRequest) -> Option<&'r ApprovalRequested> {
     let decision = AgentDecision::of(&record.body)?;
     let of_agent = record.subject.split('.').nth(2) == Some(agent.as_str());
     let event = decision.events.iter().find(|event| event.event_id == asked.approval_id)?;
     let Some(Event::ApprovalRequested(requested)) = &event.event else { return None };
-    let is_it = of_agent && requested.tool == asked.tool && requested.arguments == asked.arguments;
-    is_it.then_some(requested)
+    (of_agent && requested.tool == asked.tool).then_some(requested)
 }
 
 /// Returns the user's verdict if the record holds one on this request.
-fn verdict_in(record: &Record, asked: &ActionRequest, user: &str) -> Option<Verdict> {
+fn verdict_in(record: &Record, asked: &ActionRequest, user: &str) -> Option<HumanVerdict> {
     let approval = AgentApproval::of(&record.body)?;
     let is_of_it = approval.action_id == asked.approval_id && approval.user == user;
-    is_of_it.then(|| approval.verdict_word())
+    is_of_it.then(|| HumanVerdict { verdict: approval.verdict_word(), arguments: approval.arguments.clone() })
 }

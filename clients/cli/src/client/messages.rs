@@ -75,6 +75,9 @@ pub struct NewApproval {
     /// For the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// In place of those that were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// A direct order, about one thing.

@@ -108,7 +108,7 @@ pub(super) async fn run(arguments: ActionsArgs, session: &GatewaySession) -> Res
             let verdict =
                 if resolve.verdict.happened { words::Verdict::Happened } else { words::Verdict::DidNotHappen }.text();
             let user = resolve.manner.user.to_string();
-            let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
+            let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note, arguments: None };
             resolve.manner.post_and_wait("v1/approvals", &approval, &approval.agent, AwaitedEvent::Words, session).await
         }
         Some(ActionsCommand::Cancel(ActionCancelArgs { action, manner })) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use kairo_core::{event_json::EventJson, ids::Name};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{GatewaySession, id_prefix::IdPrefix, name, status};
@@ -70,6 +70,8 @@ pub(super) struct UserRequest {
     pub(super) id: String,
     /// The user who was asked; `None` if that was long ago.
     pub(super) user: Option<String>,
+    /// The arguments of the call that it is about, if it is about one.
+    pub(super) arguments: Map<String, Value>,
 }
 
 impl RecentEventSelector {
@@ -89,7 +91,9 @@ impl RecentEventSelector {
             )
         };
         match (self.find_in_newest_events(find, session).await?, &self.agent, self.id.full_id()) {
-            (Err(_), Some(agent), Some(id)) => Ok(UserRequest { agent: agent.to_string(), id, user: None }),
+            (Err(_), Some(agent), Some(id)) => {
+                Ok(UserRequest { agent: agent.to_string(), id, user: None, arguments: Map::new() })
+            }
             (found, ..) => found,
         }
     }
@@ -98,12 +102,17 @@ impl RecentEventSelector {
 /// Each request once, however many events tell of it.
 fn distinct_requests(events: &[EventJson], type_name: &str) -> Vec<UserRequest> {
     let user = |event: &EventJson| event.payload.get("user").and_then(Value::as_str).map(str::to_owned);
+    let arguments = |event: &EventJson| {
+        let text = event.payload.get("arguments").and_then(Value::as_str).unwrap_or_default();
+        serde_json::from_str(text).unwrap_or_default()
+    };
     let of_type = events.iter().filter(|event| event.type_name == type_name);
     let by_id: BTreeMap<Uuid, &EventJson> = of_type.map(|event| (event.event_id, event)).collect();
     let request = |(id, event): (Uuid, &EventJson)| UserRequest {
         agent: event_agent(event),
         id: id.to_string(),
         user: user(event),
+        arguments: arguments(event),
     };
     by_id.into_iter().map(request).collect()
 }

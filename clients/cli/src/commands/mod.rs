@@ -67,7 +67,6 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Parser, Subcommand};
 use jiff::SignedDuration;
 use kairo_core::ids::Name;
-use kairo_proto::words::Verdict;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -135,7 +134,7 @@ enum CliCommand {
     /// Consent to a call that an agent asked about, and wait for its result
     Approve(approve::ApproveArgs),
     /// Refuse a call that an agent asked about
-    Reject(approve::ApproveArgs),
+    Reject(approve::RejectArgs),
     Watch(watch::WatchArgs),
     Console(console::ConsoleArgs),
     Usage(usage::UsageArgs),
@@ -228,8 +227,8 @@ impl CliArgs {
             CliCommand::Approvals(arguments) => approvals::run(arguments, &session).await,
             CliCommand::Chains(arguments) => chains::run(arguments, &session).await,
             CliCommand::Choose(arguments) => choose::run(arguments, &session).await,
-            CliCommand::Approve(arguments) => approve::run(arguments, Verdict::Approved, &session).await,
-            CliCommand::Reject(arguments) => approve::run(arguments, Verdict::Rejected, &session).await,
+            CliCommand::Approve(arguments) => approve::approve(arguments, &session).await,
+            CliCommand::Reject(arguments) => approve::reject(arguments, &session).await,
             CliCommand::Watch(arguments) => watch::run(arguments, &session).await,
             CliCommand::Console(arguments) => console::run(&arguments, &session).await,
             CliCommand::Keys(arguments) => keys::run(arguments, &session).await,

@@ -59,7 +59,9 @@ pub(super) async fn send_answer(
         QuestionSubject::Consent { .. } => {
             let verdict = if yes { Verdict::Approved } else { Verdict::Rejected }.text();
             let action_id = question.id.clone();
-            client.post("v1/approvals", &NewApproval { user, agent, action_id, verdict, note: None }).await?
+            client
+                .post("v1/approvals", &NewApproval { user, agent, action_id, verdict, note: None, arguments: None })
+                .await?
         }
     })
 }

@@ -23,7 +23,7 @@ fn chain(steps: &str) -> Chain {
             '.' => StepState::Pending,
             'r' => StepState::Running { action: Uuid::nil() },
             'a' => StepState::Asked { request: Uuid::nil(), at: 0, arguments: String::new() },
-            'y' => StepState::Approved { request: Uuid::nil(), at: 0, arguments: String::new() },
+            'y' => StepState::Approved { request: Uuid::nil(), at: 0, arguments: String::new(), is_changed: false },
             'd' => StepState::Done { result: json!({"of": mark.to_string()}) },
             'f' => StepState::Failed { reason: reason() },
             's' => StepState::Skipped { reason: reason() },

@@ -86,13 +86,18 @@ impl Deliberation<'_> {
         if step.event == THINK {
             return self.think(turn_id, Some(at));
         }
-        if let StepState::Approved { arguments, .. } = &run.state
-            && intrinsics::by_name(&step.event).is_some()
-        {
-            let params = serde_json::from_str(arguments).unwrap_or_default();
-            return self.carry_out_step(turn_id, id, at, &step.event, params);
+        if let StepState::Approved { arguments, is_changed, .. } = &run.state {
+            let params: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+            // Those of the agent were checked before anybody was asked.
+            let problems = if *is_changed { self.param_mistakes(&step.event, &params) } else { Vec::new() };
+            if !problems.is_empty() {
+                return self.refuse_arguments(turn_id, at, &problems);
+            }
+            if intrinsics::by_name(&step.event).is_some() {
+                return self.carry_out_step(turn_id, id, at, &step.event, params);
+            }
         }
-        if let StepState::Approved { request, at: asked_at, arguments } = &run.state {
+        if let StepState::Approved { request, at: asked_at, arguments, .. } = &run.state {
             let arguments = arguments.clone();
             let consent = Some((*request, *asked_at));
             return self.call_tool(turn_id, Some((id, at)), &step.event, arguments, consent);

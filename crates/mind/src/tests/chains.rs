@@ -111,6 +111,7 @@ impl Agent {
             action_id: action_id.into(),
             verdict: verdict.into(),
             note: "too soon".into(),
+            arguments: String::new(),
         };
         self.write(&AGENT_APPROVAL, None, approval);
     }
@@ -266,6 +267,49 @@ fn a_tool_that_needs_consent_waits_for_it() {
             };
             assert_eq!((call.approval_id.as_str(), call.arguments.as_str()), (request.as_str(), r#"{"to":"bob"}"#));
         }
+    }
+}
+
+/// The human's arguments are those of the call, and the model is told whose they are.
+#[test]
+fn a_call_is_made_with_the_arguments_that_were_approved() {
+    for (arguments, expected) in [
+        (r#"{"to":"eve"}"#, Ok(r#"{"to":"eve"}"#)),
+        (r#"{"to":"bob"}"#, Ok(r#"{"to":"bob"}"#)),
+        (r#"{"to":7}"#, Err("invalid_arguments")),
+        ("nonsense", Err("invalid_arguments")),
+    ] {
+        let mut agent = planner();
+        agent.hears("m1", "write to bob");
+        let steps = json!([{ "event": "email.send", "params": { "to": "bob" } }]);
+        let asked = agent.decides(&[plan("1. write"), chain(steps)]).unwrap();
+        let action_id = event_id(&asked, "consent email.send");
+        let approval = AgentApproval {
+            approval_id: "p1".into(),
+            user: "ann".into(),
+            action_id,
+            verdict: "approved".into(),
+            note: "eve does it".into(),
+            arguments: arguments.into(),
+        };
+        agent.write(&AGENT_APPROVAL, None, approval);
+        let decided = agent.decides(&[says("As you say."), summary()]).unwrap();
+        let calls = called(&decided);
+        let Ok(expected) = expected else {
+            assert!(calls.is_empty() && format!("{:?}", agent.asked).contains("invalid_arguments"), "{arguments}");
+            continue;
+        };
+        let Some(Event::Action(AgentAction { action: Some(Action::ToolCall(call)) })) =
+            decision(&decided).events[0].event.clone()
+        else {
+            panic!("no call")
+        };
+        assert_eq!(call.arguments, expected);
+        agent.learns(&decided, &calls[0].0, "{}");
+        agent.decides(&[says("Sent."), summary()]).unwrap();
+        let shown = format!("{:?}", agent.asked);
+        let is_told = shown.contains("approved the call of email.send with other arguments");
+        assert_eq!(is_told && shown.contains("eve does it"), expected.contains("eve"), "{shown}");
     }
 }
 

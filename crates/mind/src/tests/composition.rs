@@ -268,7 +268,7 @@ fn consent_is_the_members_to_ask_for_and_its_user_gives_or_denies_it() {
         agent.write(
             &AGENT_APPROVAL,
             None,
-            AgentApproval { approval_id, user, action_id, verdict, note: String::new() },
+            AgentApproval { approval_id, user, action_id, verdict, ..Default::default() },
         );
         let ruled = agent.decides(&[]).unwrap();
         assert_eq!(kinds(&ruled)[0], expected);

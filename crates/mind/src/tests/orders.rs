@@ -25,6 +25,7 @@ impl Agent {
             action_id: action.into(),
             verdict: verdict.into(),
             note: "I looked".into(),
+            ..Default::default()
         };
         self.write(&AGENT_APPROVAL, None, approval);
     }

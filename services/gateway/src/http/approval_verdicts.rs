@@ -3,14 +3,15 @@
 use kairo_core::{
     ids::Name,
     subjects::{Route, USER_APPROVAL},
+    vocabulary::ANSWERS,
 };
 use kairo_proto::words::Verdict;
 use kairo_proto::{Body, v1::UserApproval};
 use kairo_read_model::OwnedKind;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Gateway, ingest::UserInput};
+use super::{Gateway, ingest::UserInput, query, tools};
 use crate::{
     auth::Caller,
     config::GatewayConfig,
@@ -18,7 +19,7 @@ use crate::{
         CLIENT_ID, NAME, RequestFields, UUID, bounded_text, json_text, one_of, parse_client_id, parse_name, parse_text,
     },
     ownership::{self, OrderSubject},
-    problem::Problem,
+    problem::{FieldError, Problem},
 };
 
 /// A verdict on an action: the finding about one in doubt, or the answer to one that waits for consent.
@@ -31,7 +32,12 @@ pub struct ApprovalInput {
     verdict: &'static str,
     note: Option<String>,
     approval_id: Option<String>,
+    /// The arguments approved in place of those that were asked for.
+    arguments: Option<Map<String, Value>>,
 }
+
+/// The largest arguments, in bytes.
+const MAX_ARGUMENTS: usize = 65_536;
 
 impl UserInput for ApprovalInput {
     const KIND: &'static str = "approval";
@@ -50,12 +56,17 @@ impl UserInput for ApprovalInput {
         let longest = limits.max_text_bytes;
         let note = fields.optional("note", format!("text of 1 to {longest} bytes"), json_text(bounded_text(longest)));
         let approval_id = fields.optional("approval_id", CLIENT_ID, json_text(parse_client_id));
+        let objects = format!("a JSON object of at most {MAX_ARGUMENTS} bytes");
+        let arguments = fields.optional("arguments", objects, parse_arguments);
+        if arguments.is_some() && verdict.is_some_and(|verdict| Verdict::from(verdict) != Verdict::Approved) {
+            fields.reject("arguments", "nothing, as the verdict is not approved");
+        }
         fields.complete(|| {
             let user = user?;
             let agent = agent?;
             let action_id = action_id?;
             let verdict = verdict?;
-            Some(Self { user, agent, action_id, verdict, note, approval_id })
+            Some(Self { user, agent, action_id, verdict, note, approval_id, arguments })
         })
     }
 
@@ -86,10 +97,11 @@ impl UserInput for ApprovalInput {
             Verdict::Approved | Verdict::Rejected => {
                 let user = self.user.as_str();
                 let agent = self.agent.as_str();
-                ownership::require_asked_user(gateway, user, agent, OwnedKind::Approval, self.action_id).await
+                ownership::require_asked_user(gateway, user, agent, OwnedKind::Approval, self.action_id).await?;
             }
-            Verdict::Happened | Verdict::DidNotHappen | Verdict::Unknown(_) => Ok(()),
+            Verdict::Happened | Verdict::DidNotHappen | Verdict::Unknown(_) => {}
         }
+        self.check_arguments(gateway).await
     }
 
     fn into_body(self, id: &str) -> Body {
@@ -100,9 +112,38 @@ impl UserInput for ApprovalInput {
             action_id: self.action_id.to_string(),
             verdict: self.verdict.to_owned(),
             note: self.note.unwrap_or_default(),
+            arguments: self.arguments.map(|arguments| Value::Object(arguments).to_string()).unwrap_or_default(),
         }
         .into()
     }
+}
+
+impl ApprovalInput {
+    /// Refuses changed arguments that the tool does not take, or that not every running service understands. If the read
+    /// model does not know the call yet, the agent itself has to check them.
+    async fn check_arguments(&self, gateway: &Gateway) -> Result<(), Problem> {
+        let Some(arguments) = &self.arguments else { return Ok(()) };
+        if gateway.bus.current_epoch().await? < ANSWERS {
+            let detail = format!("arguments can be changed from epoch {ANSWERS} on: see kairo fleet promote");
+            return Err(Problem::conflict(detail));
+        }
+        let call = async {
+            let snapshot = ownership::current_snapshot(gateway, self.user.as_str()).await?;
+            query::await_answer(gateway, snapshot.find_approval(self.action_id)).await
+        };
+        let Ok(Some(call)) = call.await else { return Ok(()) };
+        let Some(schema) = tools::schema_of(gateway, &call.tool).await? else { return Ok(()) };
+        let mistakes = kairo_mind::schema::mistakes(&schema, arguments);
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        let expected = format!("arguments that {} takes: {}", call.tool, mistakes.join("; "));
+        Err(Problem::invalid_fields(vec![FieldError { field: "arguments".to_owned(), expected, found: None }]))
+    }
+}
+
+fn parse_arguments(value: &Value) -> Option<Map<String, Value>> {
+    value.as_object().filter(|_| value.to_string().len() <= MAX_ARGUMENTS).cloned()
 }
 
 #[cfg(test)]
@@ -135,5 +176,16 @@ mod tests {
         let body =
             r#"{"user": 1, "agent": "", "action_id": "x", "verdict": "maybe", "note": "", "approval_id": "", "x": 1}"#;
         assert_eq!(wrong_fields(body), ["user", "agent", "action_id", "verdict", "note", "approval_id", "x"]);
+        let with = |verdict: &str, arguments: &str| {
+            let id = Uuid::from_u128(7);
+            format!(
+                r#"{{"user": "ann", "agent": "a", "action_id": "{id}", "verdict": "{verdict}", "arguments": {arguments}}}"#
+            )
+        };
+        assert_eq!(wrong_fields(&with("rejected", "{}")), ["arguments"]);
+        let long = format!(r#"{{"text": "{}"}}"#, "x".repeat(MAX_ARGUMENTS));
+        for wrong in ["[]", "7", r#""{}""#, &long] {
+            assert_eq!(wrong_fields(&with("approved", wrong)), ["arguments"], "{wrong:.20}");
+        }
     }
 }

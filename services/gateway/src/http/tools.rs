@@ -82,6 +82,12 @@ pub async fn known_names(gateway: &Gateway) -> Result<Option<BTreeSet<String>>, 
     Ok(Some(all_tools(catalogue).into_iter().map(|tool| tool.name).chain(withheld).collect()))
 }
 
+/// The JSON Schema of a tool's arguments, as text; none if there is no such tool.
+pub async fn schema_of(gateway: &Gateway, name: &str) -> Result<Option<String>, Problem> {
+    let tools = all_tools(current_catalogue(gateway).await?);
+    Ok(tools.into_iter().find(|tool| tool.name == name).map(|tool| tool.schema))
+}
+
 /// The newest catalogue; an empty one where none was published.
 pub async fn current_catalogue(gateway: &Gateway) -> Result<ToolCatalogue, Problem> {
     let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of_owner(&owner)).unwrap_or_default();

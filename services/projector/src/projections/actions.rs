@@ -163,6 +163,7 @@ fn project_verdict(fact: &ProjectedRecord, approval: &AgentApproval, changes: &m
     if matches!(approval.verdict_word(), words::Verdict::Happened | words::Verdict::DidNotHappen) {
         changes.verdicts.push(ActionVerdict {
             sequence: fact.sequence,
+            changed_arguments: None,
             action_id,
             agent: fact.owner.clone(),
             verdict: approval.verdict.as_str().into(),

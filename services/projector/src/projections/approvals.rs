@@ -66,8 +66,10 @@ fn project_request(
 fn project_verdict(fact: &ProjectedRecord, approval: &AgentApproval, changes: &mut TableChanges) {
     let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
     if matches!(approval.verdict_word(), words::Verdict::Approved | words::Verdict::Rejected) {
+        let changed = Some(approval.arguments.as_str()).filter(|arguments| !arguments.is_empty());
         changes.consents.push(ActionVerdict {
             sequence: fact.sequence,
+            changed_arguments: changed.map(SqlJson::from_text),
             action_id,
             agent: fact.owner.clone(),
             verdict: approval.verdict.as_str().into(),
@@ -105,7 +107,8 @@ mod tests {
         let verdict = |sequence, verdict: &str| {
             let action_id = action_id.clone();
             let verdict = verdict.to_owned();
-            let body = AgentApproval { action_id, verdict, user: "ann".into(), ..Default::default() };
+            let arguments = "{\"to\":\"y\"}".to_owned();
+            let body = AgentApproval { action_id, verdict, user: "ann".into(), arguments, ..Default::default() };
             let mut record = record(sequence, "kairo.agent.bob.approval", body);
             record.envelope.entered_by = Some(Principal::api_key("k7"));
             record
@@ -129,6 +132,7 @@ mod tests {
         assert_eq!((changes.approvals[&id].tool.as_str(), changes.approvals[&id].step), ("email.send", 2));
         assert_eq!((changes.consents.len(), changes.consents[0].sequence), (1, 5));
         assert_eq!(changes.consents[0].entered_by, Some("api_key:k7".into()));
+        assert_eq!(changes.consents[0].changed_arguments, Some(SqlJson::from_text("{\"to\":\"y\"}")));
         let withdrawn: Vec<_> = changes.withdrawals.iter().map(|withdrawal| withdrawal.step).collect();
         assert_eq!(withdrawn, [Some(2), None]);
     }

@@ -41,6 +41,7 @@ pub async fn apply_verdicts(connection: &mut PgConnection, rows: &[ActionVerdict
         set "entered_by": "text" = row.entered_by.as_ref(),
         set "decided_at": "timestamptz" = row.at,
         set "decided_sequence": "bigint" = row.sequence,
+        set "changed_arguments": "jsonb" = row.changed_arguments.as_ref(),
     }, "approvals.agent = new.agent AND approvals.user_id = new.decided_by AND approvals.sequence < new.sequence
         AND approvals.verdict IS NULL")
 }
