@@ -128,6 +128,10 @@ pub fn required_reader(body: &Body) -> u32 {
     if includes_consents.or_else(|| AgentCommand::of(body).map(|it| it.includes_consents)) == Some(true) {
         return ANSWERS;
     }
+    let task = UserCommand::of(body).map(|it| &it.task).or_else(|| AgentCommand::of(body).map(|it| &it.task));
+    if task.is_some_and(Option::is_some) {
+        return ANSWERS;
+    }
     let arguments = UserApproval::of(body).map(|it| &it.arguments);
     if arguments.or_else(|| AgentApproval::of(body).map(|it| &it.arguments)).is_some_and(|it| !it.is_empty()) {
         return ANSWERS;

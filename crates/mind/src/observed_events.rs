@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{
     chain::{StepRun, StepState},
     in_flight::{ActionProgress, ActionTarget, BackgroundProcess, StartedProcess},
+    intrinsics::tasks,
     state::{AgentState, AgentTurn, DirectOrder, TurnCause},
     thread::{ThreadEntry, cut_to},
 };
@@ -352,6 +353,7 @@ fn order_of_command(ordered: &AgentCommand) -> Option<(DirectOrder, String)> {
             (order(&format!("team.{command}"), "team", &ordered.team), String::new())
         }
         OrderedCommand::Add | OrderedCommand::Remove => (order_of_submodule(ordered)?, String::new()),
+        OrderedCommand::Queue => (order_of_task(ordered)?, String::new()),
         OrderedCommand::Archive | OrderedCommand::Unarchive if !thread_id.is_empty() => {
             (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
         }
@@ -374,6 +376,12 @@ fn order_of_submodule(ordered: &AgentCommand) -> Option<DirectOrder> {
         }),
     };
     Some(DirectOrder { tool: format!("submodule.{}", ordered.command), arguments: arguments.to_string() })
+}
+
+fn order_of_task(ordered: &AgentCommand) -> Option<DirectOrder> {
+    let task = ordered.task.as_ref()?;
+    let arguments = json!({ "task_id": task.task_id, "text": task.text, "title": task.title });
+    Some(DirectOrder { tool: tasks::QUEUE.to_owned(), arguments: arguments.to_string() })
 }
 
 /// The step that waits for consent to this action, and where its turn says that it is due.

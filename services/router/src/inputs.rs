@@ -97,6 +97,7 @@ pub fn to_agent_input(body: &Body, id: Uuid, default_agent: &str) -> Option<Agen
                 team: said.team.clone(),
                 submodule: said.submodule.clone(),
                 includes_consents: said.includes_consents,
+                task: said.task.clone(),
             };
             new_input(
                 &AGENT_COMMAND,

@@ -47,6 +47,7 @@ mod state;
 mod status;
 mod submodules;
 mod task_bounds;
+mod task_queueing;
 mod tasks;
 mod teams;
 mod thoughts;

@@ -15,6 +15,7 @@ use super::{
     id_prefix::{IdPrefix, short_id},
     name,
     orders::{OrderOptions, STATUS, TaskOrder},
+    task_queueing::{self, TaskAddArgs},
 };
 use crate::{
     Error, rows,
@@ -28,6 +29,7 @@ Examples:
   kairo tasks
   kairo tasks --agent aide --status all
   kairo tasks show 1f0c2ab4
+  kairo tasks add --agent scout --wait 'Find out what the harbour fees are.'
   kairo tasks pause 1f0c2ab4";
 
 /// Tasks that are looked through for the beginning of an id: the newest.
@@ -63,6 +65,9 @@ pub(super) struct TasksArgs {
 enum TasksCommand {
     /// Show a task, when it fired, and what it did then
     Show(TaskSelector),
+    /// Put a task into the queue of an agent that works in the background
+    #[command(after_help = task_queueing::EXAMPLES)]
+    Add(TaskAddArgs),
     /// Let a task rest until it is resumed
     #[command(after_help = STATUS)]
     Pause(TaskOrderArgs),
@@ -105,6 +110,7 @@ pub(super) async fn run(arguments: TasksArgs, session: &GatewaySession) -> Resul
     match arguments.command {
         None => list_tasks(arguments, session).await,
         Some(TasksCommand::Show(task)) => show_task(task, session).await,
+        Some(TasksCommand::Add(task)) => task.run(session).await,
         Some(TasksCommand::Pause(order)) => order.submit(TaskOrder::Pause, session).await,
         Some(TasksCommand::Resume(order)) => order.submit(TaskOrder::Resume, session).await,
         Some(TasksCommand::Cancel(order)) => order.submit(TaskOrder::Cancel, session).await,

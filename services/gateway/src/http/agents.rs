@@ -33,7 +33,7 @@ use crate::{
 pub use definition::{MAX_MISSION, next_run_after};
 #[cfg(test)]
 pub use definition::{ProfilePatch, parse_agent};
-pub use definition_writer::{CurrentDefinition, DefinitionWriter};
+pub use definition_writer::{CurrentDefinition, DefinitionWriter, decode_definition};
 pub use profile::ProfileTraits;
 pub use redefinition::{change_agent, define_agent, roll_back_agent};
 #[cfg(test)]

@@ -122,7 +122,7 @@ async fn find_sequence(gateway: &Gateway, user: &Name, event_id: Uuid) -> Option
 #[derive(Debug)]
 pub struct AcceptedInput {
     id_field: &'static str,
-    id: String,
+    pub id: String,
     pub event_id: Uuid,
     pub sequence: u64,
     /// It had been said before.

@@ -55,6 +55,8 @@ mod search;
 mod sorted_json;
 pub mod status;
 pub mod stream;
+mod task_queueing;
+mod task_result;
 mod tasks;
 mod teams;
 mod thoughts;
@@ -126,6 +128,7 @@ fn rpc_routes() -> Router<Gateway> {
         choose: post(ingest::accept_input::<choices::ChoiceInput>),
         approve: post(ingest::accept_input::<approval_verdicts::ApprovalInput>),
         order: post(ingest::accept_input::<commands::CommandInput>),
+        queue_task: post(task_queueing::queue_task),
         define_agent: post(agents::define_agent),
         change_agent: patch(agents::change_agent),
         roll_back_agent: post(agents::roll_back_agent),
@@ -144,6 +147,7 @@ fn rpc_routes() -> Router<Gateway> {
         list_thread_messages: get(thread_messages::list_thread_messages),
         list_tasks: get(tasks::list_tasks),
         get_task: get(tasks::get_task),
+        await_task: get(task_result::await_task),
         get_chain: get(chains::get_chain),
         list_conversations: get(conversations::list_conversations),
         get_conversation: get(conversations::get_conversation),

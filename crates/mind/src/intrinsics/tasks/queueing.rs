@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::{IntrinsicContext, IntrinsicStart, TITLE_CHARS};
 use crate::{
     intrinsics::IntrinsicOutcome,
+    state::TurnCause,
     tasks::{LINEAGE, Task, TaskActivation, TaskPhase},
 };
 
@@ -37,7 +38,7 @@ pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> R
     let is_its_own = context.state.is_background_turn(context.turn) || context.turn.agent_request().is_some();
     let source = if is_its_own { TaskSource::Itself } else { TaskSource::User };
     let task = v1::Task {
-        task_id: ids::derive(context.id, "task").to_string(),
+        task_id: new_task_id(context, params)?.to_string(),
         kind: TaskKind::Queued.text(),
         title: title.clone(),
         text: task_text,
@@ -52,6 +53,22 @@ pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> R
     context.state.tasks.check_room(&task)?;
     let result = json!({ "task_id": task.task_id, "title": title, "status": TaskStatus::Pending.as_str() });
     Ok(IntrinsicOutcome { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result }.into())
+}
+
+/// The id of a new task. A program that orders a task says which it is to have, so that it can wait for it.
+fn new_task_id(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<Uuid, String> {
+    if !matches!(context.turn.cause, TurnCause::Order(_)) {
+        return Ok(ids::derive(context.id, "task"));
+    }
+    if !context.state.works_in_background() {
+        return Err("the agent does not work in the background, so it has no queue".to_owned());
+    }
+    let given = params.get("task_id").and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
+    let given = given.ok_or("task_id: expected a UUID")?;
+    match context.state.tasks.open.contains_key(&given) {
+        true => Err(format!("there is a task {given} already")),
+        false => Ok(given),
+    }
 }
 
 pub fn put_first(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<IntrinsicStart, String> {

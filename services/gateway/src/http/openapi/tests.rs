@@ -13,7 +13,7 @@ use crate::{
     http::{
         access, agent_replay, agent_whatif, agents, approval_verdicts::ApprovalInput, choices::ChoiceInput,
         commands::CommandInput, conversations, forgetting, forks, ingest::UserInput, keys, mcp_login,
-        messages::MessageInput, questions, teams,
+        messages::MessageInput, questions, task_queueing::TaskInput, teams,
     },
     problem::Problem,
 };
@@ -163,6 +163,7 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "defineAgent" => agents::parse_agent(&body, &GatewayConfig::default()).map(drop),
         "changeAgent" => apply_change(&body),
         "rollBackAgent" => agents::RollbackRequest::parse(&body).map(drop),
+        "queueTask" => parse_body::<TaskInput>(&body),
         "createTeam" => teams::parse_team(&body, &GatewayConfig::default()).map(drop),
         "answerQuestion" => questions::parse_body(&body).map(drop),
         "beginMcpLogin" => mcp_login::parse_body(&body, "redirect_uri").map(drop),
