@@ -87,6 +87,7 @@ mod proof;
 #[allow(dead_code, reason = "tool-runner has further tests with it")]
 mod provider;
 mod queries;
+mod queued_tasks;
 mod reasoning;
 mod rebuild;
 mod relay;

@@ -6,7 +6,9 @@ mod interleaving;
 use std::collections::BTreeMap;
 
 use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
-use kairo_proto::v1::{AgentCommand, BasisModel, DecidedEvent, DecisionBasis, TaskDue, ToolCatalogue, ToolSpec};
+use kairo_proto::v1::{
+    AgentCommand, BasisModel, DecidedEvent, DecisionBasis, QueuedTask, TaskDue, ToolCatalogue, ToolSpec,
+};
 use serde_json::json;
 
 use super::{chains::kinds, *};
@@ -466,4 +468,30 @@ fn nobody_speaks_in_a_thread_of_work() {
     let message = AgentMessage { message_id: "m9".into(), user: "ann".into(), thread_id: thread, ..Default::default() };
     agent.write(&AGENT_MESSAGE, None, message);
     assert_eq!(acts(&agent.decides(&[]).unwrap())[0], "unknown_thread?");
+}
+
+/// The program knows the id of its task before the agent does.
+#[test]
+fn a_program_queues_a_task_of_a_given_id_without_a_model() {
+    let order = |id: u128, command_id: &str| AgentCommand {
+        user: "ann".into(),
+        command_id: command_id.into(),
+        command: "queue".into(),
+        task: Some(QueuedTask { task_id: Uuid::from_u128(id).to_string(), text: "fees".into(), title: "Fees".into() }),
+        ..Default::default()
+    };
+    let mut agent = background();
+    for (id, command_id, expected) in
+        [(7, "task/1", "queued Fees"), (7, "task/2", "failed unknown_task"), (8, "task/3", "queued Fees")]
+    {
+        agent.write(&AGENT_COMMAND, None, order(id, command_id));
+        assert_eq!(kinds(&agent.decides(&[]).unwrap()), [expected]);
+    }
+    let open: Vec<_> = agent.mind.state.tasks.open.keys().copied().collect();
+    assert_eq!(open, [7, 8].map(Uuid::from_u128));
+    agent.write(&AGENT_COMMAND, None, order(9, "task/1"));
+    assert!(agent.decides(&[]).is_none(), "the same request is the same task");
+    let mut direct = Agent::with(AgentProfile::default());
+    direct.write(&AGENT_COMMAND, None, order(7, "task/1"));
+    assert_eq!(kinds(&direct.decides(&[]).unwrap()), ["failed unknown_task"]);
 }
