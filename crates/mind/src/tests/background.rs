@@ -482,7 +482,7 @@ fn a_program_queues_a_task_of_a_given_id_without_a_model() {
     };
     let mut agent = background();
     for (id, command_id, expected) in
-        [(7, "task/1", "queued Fees"), (7, "task/2", "failed unknown_task"), (8, "task/3", "queued Fees")]
+        [(7, "task/1", "task scheduled"), (7, "task/2", "failed unknown_task"), (8, "task/3", "task scheduled")]
     {
         agent.write(&AGENT_COMMAND, None, order(id, command_id));
         assert_eq!(kinds(&agent.decides(&[]).unwrap()), [expected]);
