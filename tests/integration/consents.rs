@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::append::OutgoingEvent,
     envelope::{Envelope, Origin},
+    event_json::EventJson,
     ids,
     subjects::{self, AGENT_APPROVAL, USER_APPROVAL},
 };
@@ -161,8 +162,8 @@ async fn a_call_is_approved_with_other_arguments() {
     let changed = json!({ "time_zone": "Asia/Tokyo" });
     assert_eq!(world.post("/v1/approvals", &body(changed.clone())).await.0, 202);
     world.reply(&sent).await;
-    let events = world.events_of(&sent).await;
-    let result = events.iter().find(|event| event.type_name == v1::ToolResult::TYPE).unwrap();
+    let is_result = |event: &EventJson| event.type_name == v1::ToolResult::TYPE;
+    let result = world.log.wait(is_result).await;
     assert!(result.payload.to_string().contains("+09:00"), "{:?}", result.payload);
     let decided = row(&world, &id).await;
     assert_eq!((&decided["arguments"], &decided["changed_arguments"]), (&json!({}), &changed), "{decided}");

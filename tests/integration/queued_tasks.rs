@@ -125,7 +125,8 @@ async fn the_task_of_another_user_is_none() {
     let task = |user: &str| json!({ "user": user, "agent": "scout", "text": "fees", "request_id": "r-1" });
     assert_eq!(bob.post("/v1/tasks", task("ann")).await.0, 403);
     let (_, of_ann) = operator.post("/v1/tasks", task("ann")).await;
-    let path = |queued: &Value, ms: u32| format!("/v1/tasks/{}/result?timeout_ms={ms}", queued["task_id"].as_str().unwrap());
+    let path =
+        |queued: &Value, ms: u32| format!("/v1/tasks/{}/result?timeout_ms={ms}", queued["task_id"].as_str().unwrap());
     assert_eq!(operator.get(&path(&of_ann, 120_000)).await.0, 200);
     assert_eq!(bob.get(&path(&of_ann, 0)).await.0, 404);
     let (_, own) = bob.post("/v1/tasks", task("bob")).await;

@@ -45,14 +45,22 @@ async fn a_team_is_made_once_whole_and_of_nobody_else() {
     let (status, made) = world.post("/v1/teams", &team()).await;
     assert_eq!(status, 201, "{made}");
     assert_eq!(made["agents"], json!(["market", "market-reader", "market-writer"]));
-    assert_eq!(world.post("/v1/teams", &team()).await, (200, made.clone()));
-    assert_eq!(definitions(&world).await, 3);
+    assert_eq!(made["changes"].as_array().unwrap().len(), 3, "{made}");
+    let (status, again) = world.post("/v1/teams", &team()).await;
+    assert_eq!((status, &again["agents"], &again["sequence"]), (200, &made["agents"], &made["sequence"]));
+    assert_eq!((&again["changes"], definitions(&world).await), (&json!([]), 3));
     // What is changed is written, and nothing else.
     let mut changed = team();
     changed["workers"][0]["prompt"] = json!("You read slowly.");
     let (status, answer) = world.post("/v1/teams", &changed).await;
     assert!(status == 200 && answer["sequence"].as_u64() > made["sequence"].as_u64(), "{answer}");
+    let change = json!({ "field": "prompt", "before": "You read.", "after": "You read slowly." });
+    assert_eq!(answer["changes"], json!([{ "agent": "market-reader", "is_new": false, "changes": [change] }]));
     assert_eq!(definitions(&world).await, 4);
+    changed["lead"]["prompt"] = json!("You lead well.");
+    changed["dry_run"] = json!(true);
+    let (_, dry) = world.post("/v1/teams", &changed).await;
+    assert_eq!((&dry["changes"][0]["agent"], definitions(&world).await), (&json!("market"), 4), "{dry}");
 
     // Nobody is taken away from anybody, and nothing is written where that would be.
     let mut other = team();

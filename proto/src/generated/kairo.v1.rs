@@ -755,6 +755,9 @@ pub struct UserCommand {
     /// 10 on; without it, only actions that are in flight are meant.
     #[prost(bool, tag = "21")]
     pub includes_consents: bool,
+    /// "queue": the task to put into the queue of an agent that works in the background. From epoch 10 on.
+    #[prost(message, optional, tag = "22")]
+    pub task: ::core::option::Option<QueuedTask>,
 }
 impl ::prost::Name for UserCommand {
     const NAME: &'static str = "UserCommand";
@@ -764,6 +767,29 @@ impl ::prost::Name for UserCommand {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.UserCommand".into()
+    }
+}
+/// A task that a program puts into an agent's queue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueuedTask {
+    /// The id that the task is to have, which no other task has.
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// The work to do, in words.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// For people; if empty, it is taken from the text.
+    #[prost(string, tag = "3")]
+    pub title: ::prost::alloc::string::String,
+}
+impl ::prost::Name for QueuedTask {
+    const NAME: &'static str = "QueuedTask";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QueuedTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QueuedTask".into()
     }
 }
 /// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
@@ -1668,6 +1694,8 @@ pub struct AgentCommand {
     pub submodule: ::core::option::Option<Submodule>,
     #[prost(bool, tag = "21")]
     pub includes_consents: bool,
+    #[prost(message, optional, tag = "22")]
+    pub task: ::core::option::Option<QueuedTask>,
 }
 impl ::prost::Name for AgentCommand {
     const NAME: &'static str = "AgentCommand";
@@ -6479,6 +6507,70 @@ impl ::prost::Name for OrderResponse {
         "/kairo.v1.OrderResponse".into()
     }
 }
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueueTaskRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// An agent whose conduct is background.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The work to do, in words: whoever does it is shown nothing else of the conversation.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub text: ::prost::alloc::string::String,
+    /// For people; if missing, it is taken from the text.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub title: ::prost::alloc::string::String,
+    /// Chosen by the client; if empty, the server makes one.
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for QueueTaskRequest {
+    const NAME: &'static str = "QueueTaskRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QueueTaskRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QueueTaskRequest".into()
+    }
+}
+/// The request is in the log. The agent queues the task, or says why not: then there is no such task.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueueTaskResponse {
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// The task that it becomes.
+    #[prost(string, tag = "2")]
+    pub task_id: ::prost::alloc::string::String,
+    /// The event that it became.
+    #[prost(string, tag = "3")]
+    pub event_id: ::prost::alloc::string::String,
+    /// The position of that event in the log; queries accept it as at_least.
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+    /// The correlation id of all events that it leads to; the same as event_id.
+    #[prost(string, tag = "5")]
+    pub correlation_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for QueueTaskResponse {
+    const NAME: &'static str = "QueueTaskResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QueueTaskResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QueueTaskResponse".into()
+    }
+}
 /// The fields of AgentProfile, of which agent and prompt are required.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -10098,6 +10190,49 @@ impl ::prost::Name for GetTaskResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.GetTaskResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AwaitTaskRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task_id: ::prost::alloc::string::String,
+    /// The longest wait, in milliseconds; if absent, 30000.
+    #[prost(uint32, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub timeout_ms: u32,
+}
+impl ::prost::Name for AwaitTaskRequest {
+    const NAME: &'static str = "AwaitTaskRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AwaitTaskRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AwaitTaskRequest".into()
+    }
+}
+/// The task, over or not.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AwaitTaskResponse {
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<TaskRow>,
+    /// True if it is over: it is completed, canceled, archived or failed.
+    #[prost(bool, tag = "2")]
+    pub is_over: bool,
+}
+impl ::prost::Name for AwaitTaskResponse {
+    const NAME: &'static str = "AwaitTaskResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AwaitTaskResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AwaitTaskResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]

@@ -106,6 +106,19 @@ impl Personal for v1::UserApproval {
     }
 }
 
+impl Personal for v1::UserCommand {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        self.task.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::QueuedTask {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.text));
+        visit(Value::Text(&mut self.title));
+    }
+}
+
 impl Personal for v1::ToolInvoke {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         self.actions.iter_mut().for_each(|it| it.personal(visit));
@@ -212,6 +225,12 @@ impl Personal for v1::AgentApproval {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.note));
         visit(Value::Text(&mut self.arguments));
+    }
+}
+
+impl Personal for v1::AgentCommand {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        self.task.iter_mut().for_each(|it| it.personal(visit));
     }
 }
 
@@ -548,7 +567,7 @@ impl Personal for Body {
             Body::UserForgotten(_) => {}
             Body::UserChoice(_) => {}
             Body::UserApproval(it) => it.personal(visit),
-            Body::UserCommand(_) => {}
+            Body::UserCommand(it) => it.personal(visit),
             Body::ToolInvoke(it) => it.personal(visit),
             Body::ToolOrder(it) => it.personal(visit),
             Body::ToolProgress(it) => it.personal(visit),
@@ -561,7 +580,7 @@ impl Personal for Body {
             Body::AgentForgotten(_) => {}
             Body::AgentChoice(_) => {}
             Body::AgentApproval(it) => it.personal(visit),
-            Body::AgentCommand(_) => {}
+            Body::AgentCommand(it) => it.personal(visit),
             Body::AgentDecision(it) => it.personal(visit),
             Body::AgentThought(it) => it.personal(visit),
             Body::AgentAction(it) => it.personal(visit),

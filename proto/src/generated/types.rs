@@ -438,6 +438,7 @@ mapped! {
     UserChoice,
     UserApproval,
     UserCommand,
+    QueuedTask,
     ToolInvoke,
     ToolInvocation,
     ToolOrder,

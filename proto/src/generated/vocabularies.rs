@@ -182,6 +182,8 @@ vocabularies! {
         /// For a submodule, like the next.
         Add = "add",
         Remove = "remove",
+        /// For a new task: it is put into the queue.
+        Queue = "queue",
     }
     /// The handling of a message that arrives while its agent is deciding.
     Interjection {

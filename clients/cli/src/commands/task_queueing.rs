@@ -121,7 +121,10 @@ mod tests {
             reason: Some(reason.to_owned()),
             ..TaskRow::default()
         };
-        assert_eq!(format_result(&row("It is \u{1b}[2Jnoon.", "")), format_result(&row("It is \u{1b}[2Jnoon.", "late")));
+        assert_eq!(
+            format_result(&row("It is \u{1b}[2Jnoon.", "")),
+            format_result(&row("It is \u{1b}[2Jnoon.", "late"))
+        );
         assert!(!format_result(&row("It is \u{1b}[2Jnoon.", "")).contains('\u{1b}'));
         assert_eq!(format_result(&row("", "no bridge")), "failed: no bridge");
         assert_eq!(format_result(&row("", "")), "failed");

@@ -167,8 +167,13 @@ const OPEN: &[&str] = &[
     "updated_at", "user", "value",
 ];
 /// Those that are so in these messages alone.
-const OPEN_IN: &[(&str, &str)] =
-    &[("Perception", "arguments"), ("GivenUpCall", "reason"), ("TeamChanged", "reason"), ("ToolQuestion", "server")];
+const OPEN_IN: &[(&str, &str)] = &[
+    ("Perception", "arguments"),
+    ("GivenUpCall", "reason"),
+    ("TeamChanged", "reason"),
+    ("ToolQuestion", "server"),
+    ("AgentDefined", "version"),
+];
 
 #[test]
 fn every_text_of_an_event_is_personal_or_known_to_be_nobodys() {

@@ -155,10 +155,8 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> Result<TaskInput, Vec<String>> {
-        let read = TaskInput::from_fields(
-            RequestFields::from_json(body.as_bytes()).unwrap(),
-            &GatewayConfig::default(),
-        );
+        let read =
+            TaskInput::from_fields(RequestFields::from_json(body.as_bytes()).unwrap(), &GatewayConfig::default());
         read.map_err(|problem| problem.errors.into_iter().map(|error| error.field).collect())
     }
 

@@ -9,7 +9,10 @@ use axum::{
 use futures::StreamExt;
 use kairo_core::{event_json::EventJson, ids::Name};
 use kairo_proto::{
-    v1::{AgentFailed, AwaitTaskResponse, TaskChanged, TaskEnded, TaskFired, TaskRow, TaskScheduled, UserMessageUndelivered},
+    v1::{
+        AgentFailed, AwaitTaskResponse, TaskChanged, TaskEnded, TaskFired, TaskRow, TaskScheduled,
+        UserMessageUndelivered,
+    },
     words::TaskStatus,
 };
 use tokio::time::{Instant, timeout_at};
@@ -142,7 +145,8 @@ impl TaskWait<'_> {
     /// The words of a refusal, for those who may see them: ids of others' tasks can be guessed.
     fn refusal_text(&self, event: &EventJson) -> String {
         let is_of_user = |user: &str| event_visibility(event, user, &KnownOwners::default()) == Visibility::Theirs;
-        let is_of_agent = subject_agent(&event.subject).is_none_or(|agent| self.caller.require_agent(Some(agent)).is_ok());
+        let is_of_agent =
+            subject_agent(&event.subject).is_none_or(|agent| self.caller.require_agent(Some(agent)).is_ok());
         match self.caller.user().is_none_or(is_of_user) && is_of_agent {
             true => event.text().to_owned(),
             false => "the agent refused it".to_owned(),

@@ -117,7 +117,10 @@ mod tests {
         for (wrong, expected) in [
             ("agents: [{agent: a, prompt_file: gone.md}]", "agents[0].prompt_file: it is gone"),
             ("agents: [{agent: a, prompt_file: 7}]", "agents[0].prompt_file: the name of a file is expected"),
-            ("agents: [{agent: a, prompt: x, prompt_file: y}]", "agents[0]: prompt and prompt_file exclude each other"),
+            (
+                "agents: [{agent: a, prompt: x, prompt_file: a.md}]",
+                "agents[0]: prompt and prompt_file exclude each other",
+            ),
         ] {
             assert_eq!(parse(wrong).unwrap_err(), expected);
         }

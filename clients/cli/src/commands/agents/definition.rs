@@ -9,7 +9,7 @@ use super::{change_lines::format_changes, profile_options::ProfileOptions};
 use crate::{
     Error,
     commands::{GatewaySession, name},
-    default_tools, terminal,
+    terminal,
 };
 
 #[derive(Debug, Args)]
@@ -62,14 +62,10 @@ struct DefinitionOptions {
 
 impl AgentDefineArgs {
     pub(super) async fn run(self, session: &GatewaySession) -> Result<(), Error> {
-        let mut fields = self.profile.into_fields()?;
+        let mut fields = self.profile.with_default_tools().into_fields()?;
         if !fields.contains_key("prompt") {
             let advice = "a new profile needs a prompt: give --prompt or --prompt-file, or change single fields with kairo agents set";
             return Err(Error::Usage(advice.to_owned()));
-        }
-        if !fields.contains_key("tools") {
-            let is_composed = fields.contains_key("members");
-            fields.insert("tools".to_owned(), json!(default_tools::tools_or_default(Vec::new(), is_composed)));
         }
         fields.insert("agent".to_owned(), json!(self.agent.as_str()));
         fields.extend(self.options.version_name.map(|version| ("version".to_owned(), json!(version))));

@@ -15,6 +15,7 @@ use crate::{
     Error,
     client::{NewSubmodule, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
     commands::{caps::CapOptions, name, task_bounds::TaskBoundOptions},
+    default_tools,
 };
 
 /// An option for each field of a profile. A field whose option is not given is not set.
@@ -115,6 +116,12 @@ pub(super) struct ProfileOptions {
 }
 
 impl ProfileOptions {
+    /// Without tools, those of an agent whose definition names none.
+    pub(super) fn with_default_tools(self) -> Self {
+        let tools = default_tools::tools_or_default(self.tools, !self.members.is_empty());
+        Self { tools, ..self }
+    }
+
     /// The fields that are given, as the gateway takes them.
     pub(super) fn into_fields(self) -> Result<Map<String, Value>, Error> {
         let prompt = match (self.prompt, self.prompt_file) {

@@ -61,6 +61,15 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::OrderResponse>,
             tonic::Status,
         >;
+        /// Put a task into the queue of an agent that works in the background. It is worked on when its turn comes. Sent again
+        /// with the same request_id it is still one task. GET /v1/tasks/{task_id}/result waits for what comes of it.
+        async fn queue_task(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::QueueTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::QueueTaskResponse>,
+            tonic::Status,
+        >;
         /// Create or change an agent. The profile replaces the previous one as a whole: the answer lists the fields that differ,
         /// those that were removed included. A profile that is in force already is not written again. An agent of a team is
         /// changed with POST /v1/teams.
@@ -408,6 +417,51 @@ pub mod commands_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = OrderSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Commands/QueueTask" => {
+                    #[allow(non_camel_case_types)]
+                    struct QueueTaskSvc<T: Commands>(pub Arc<T>);
+                    impl<
+                        T: Commands,
+                    > tonic::server::UnaryService<::kairo_proto::v1::QueueTaskRequest>
+                    for QueueTaskSvc<T> {
+                        type Response = ::kairo_proto::v1::QueueTaskResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::QueueTaskRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Commands>::queue_task(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = QueueTaskSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2556,6 +2610,15 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetTaskResponse>,
             tonic::Status,
         >;
+        /// Waits for the result of a task. Returns the task as soon as it is over, and as it is then when the time is up. A task
+        /// that was just asked for may be waited for, too.
+        async fn await_task(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::AwaitTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::AwaitTaskResponse>,
+            tonic::Status,
+        >;
         /// Returns a chain with the state of each of its steps.
         async fn get_chain(
             &self,
@@ -3386,6 +3449,51 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetTaskSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/AwaitTask" => {
+                    #[allow(non_camel_case_types)]
+                    struct AwaitTaskSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::AwaitTaskRequest>
+                    for AwaitTaskSvc<T> {
+                        type Response = ::kairo_proto::v1::AwaitTaskResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::AwaitTaskRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::await_task(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AwaitTaskSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -298,7 +298,7 @@ mod tests {
             "task": { "tokens": 7 }, "guesses_goal": true, "max_reflections": 2,
             "commands": [{ "value": "cook", "label": "Cook", "help": "cooks" }],
             "submodules": [
-                { "name": "a", "prompt": "A.", "tier": "light", "hears": ["user"], "deadline_ms": 100 },
+                { "name": "a", "prompt": "A.", "tier": "light", "hears": ["message"], "deadline_ms": 100 },
                 { "name": "b", "prompt": "B.", "wants_decisions": false },
             ],
             "max_submodules": 3, "history_cutoff": 8, "history_window": 9, "inner_state": true, "summary_after": 10,

@@ -5,6 +5,7 @@ pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
 pub const ANSWER_QUESTION: &str = "/v1/questions/{question_id}";
 pub const ORDER: &str = "/v1/commands";
+pub const QUEUE_TASK: &str = "/v1/tasks";
 pub const DEFINE_AGENT: &str = "/v1/agents";
 pub const CHANGE_AGENT: &str = "/v1/agents/{agent}";
 pub const ROLL_BACK_AGENT: &str = "/v1/agents/{agent}/rollback";
@@ -48,6 +49,7 @@ pub const LIST_THREAD_MESSAGES: &str = "/v1/threads/{thread_id}/messages";
 pub const GET_INTERACTION: &str = "/v1/interactions/{turn_id}";
 pub const LIST_TASKS: &str = "/v1/tasks";
 pub const GET_TASK: &str = "/v1/tasks/{task_id}";
+pub const AWAIT_TASK: &str = "/v1/tasks/{task_id}/result";
 pub const GET_CHAIN: &str = "/v1/chains/{chain_id}";
 pub const LIST_CONVERSATIONS: &str = "/v1/conversations";
 pub const GET_CONVERSATION: &str = "/v1/conversations/{agent}";
@@ -81,6 +83,7 @@ pub const ACCESS: &[Access] = &[
     row("POST", APPROVE, WRITE, Asked, Asked),
     row("POST", ANSWER_QUESTION, WRITE, Asked, Asked),
     row("POST", ORDER, WRITE, Asked, Asked),
+    row("POST", QUEUE_TASK, WRITE, Asked, Asked),
     row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
     row("PATCH", CHANGE_AGENT, ADMIN, Named, Closed),
     row("POST", ROLL_BACK_AGENT, ADMIN, Named, Closed),
@@ -124,6 +127,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_INTERACTION, READ, Asked, Asked),
     row("GET", LIST_TASKS, READ, Named, Named),
     row("GET", GET_TASK, READ, Asked, Asked),
+    row("GET", AWAIT_TASK, READ, Asked, Asked),
     row("GET", GET_CHAIN, READ, Asked, Asked),
     row("GET", LIST_CONVERSATIONS, READ, Named, Named),
     row("GET", GET_CONVERSATION, READ, Named, Named),
@@ -158,6 +162,7 @@ pub struct Handlers {
     pub approve: MethodRouter<Gateway>,
     pub answer_question: MethodRouter<Gateway>,
     pub order: MethodRouter<Gateway>,
+    pub queue_task: MethodRouter<Gateway>,
     pub define_agent: MethodRouter<Gateway>,
     pub change_agent: MethodRouter<Gateway>,
     pub roll_back_agent: MethodRouter<Gateway>,
@@ -201,6 +206,7 @@ pub struct Handlers {
     pub get_interaction: MethodRouter<Gateway>,
     pub list_tasks: MethodRouter<Gateway>,
     pub get_task: MethodRouter<Gateway>,
+    pub await_task: MethodRouter<Gateway>,
     pub get_chain: MethodRouter<Gateway>,
     pub list_conversations: MethodRouter<Gateway>,
     pub get_conversation: MethodRouter<Gateway>,
@@ -236,6 +242,7 @@ impl Handlers {
             .route(APPROVE, self.approve)
             .route(ANSWER_QUESTION, self.answer_question)
             .route(ORDER, self.order)
+            .route(QUEUE_TASK, self.queue_task)
             .route(DEFINE_AGENT, self.define_agent)
             .route(CHANGE_AGENT, self.change_agent)
             .route(ROLL_BACK_AGENT, self.roll_back_agent)
@@ -279,6 +286,7 @@ impl Handlers {
             .route(GET_INTERACTION, self.get_interaction)
             .route(LIST_TASKS, self.list_tasks)
             .route(GET_TASK, self.get_task)
+            .route(AWAIT_TASK, self.await_task)
             .route(GET_CHAIN, self.get_chain)
             .route(LIST_CONVERSATIONS, self.list_conversations)
             .route(GET_CONVERSATION, self.get_conversation)

@@ -233,6 +233,10 @@ fn bodies_have_the_fields_that_are_read_and_no_others() {
             // One of several, of which the first is named.
             required.insert("action_id");
         }
+        if operation == "rollBackAgent" {
+            // Or version.
+            required.insert("sequence");
+        }
         if operation == "sendMessage" {
             // Or parts.
             required.insert("text");
