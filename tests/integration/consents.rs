@@ -150,6 +150,28 @@ async fn arguments_that_the_user_did_not_approve_are_not_called_with() {
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_answers_in_time_expires() {
+    let world = world().await;
+    let change = json!({ "agent": "clerk", "prompt": "Be brief.", "tools": ["tools.*"], "consent_timeout": 1 });
+    assert_eq!(world.post("/v1/agents", &change).await.0, 200);
+    let (sent, id) = ask_for_consent(&world, "noor").await;
+    // The agent goes on by itself.
+    world.reply(&sent).await;
+    let expired = row(&world, &id).await;
+    assert_eq!((&expired["status"], &expired["decided_by"]), (&json!("expired"), &Value::Null), "{expired}");
+    assert!(expired["expires_at"].as_str() > expired["requested_at"].as_str(), "{expired}");
+    assert_eq!(waiting_of(&world, "noor").await, 0);
+    let results = world.events_of(&sent).await.into_iter().filter(|event| event.type_name == v1::ToolResult::TYPE);
+    assert_eq!(results.count(), 0, "it was never made");
+    let late = json!({ "user": "noor", "agent": "clerk", "action_id": id, "verdict": "approved" });
+    let (_, accepted) = world.post("/v1/approvals", &late).await;
+    let is_refused = |event: &EventJson| event.type_name == v1::AgentFailed::TYPE;
+    world.log.wait(|event| json!(event.correlation_id) == accepted["correlation_id"] && is_refused(event)).await;
+    assert_eq!(row(&world, &id).await["status"], "expired");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_call_is_approved_with_other_arguments() {
     let world = world().await;
     let (sent, id) = ask_for_consent(&world, "noor").await;

@@ -177,7 +177,8 @@ pub fn profile_reader(profile: &AgentProfile) -> u32 {
         () if profile.caps.is_some()
             || profile.task.is_some()
             || profile.request_deadline > 0
-            || profile.message_model_calls > 0 =>
+            || profile.message_model_calls > 0
+            || profile.consent_timeout > 0 =>
         {
             ANSWERS
         }

@@ -180,7 +180,9 @@ impl AgentState {
                 order.includes_consents && self.is_background_approval(&order.action_id)
             }
             About::Agent(Agent::Answer(answer)) => self.is_background_action(&answer.request_id),
-            About::Outside(Outside::Due(due)) => self.is_background_action(&due.task_id),
+            About::Outside(Outside::Due(due)) => {
+                self.is_background_action(&due.task_id) || self.is_background_approval(&due.task_id)
+            }
             About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_)) => false,
             About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => false,
             About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,

@@ -354,6 +354,9 @@ impl AgentState {
         match outside {
             Outside::Due(due) => {
                 let Ok(task) = Uuid::parse_str(&due.task_id) else { return };
+                if self.expire_approval(record, &due.task_id, &due.due_at) {
+                    return;
+                }
                 if self.tasks.due_task(task, due.occurrence).is_none() {
                     return self.apply_deadline_passed(record, task);
                 }

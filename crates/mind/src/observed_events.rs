@@ -232,6 +232,14 @@ impl AgentState {
         true
     }
 
+    /// Rejects a call that nobody has consented to in time; whether there is such a call.
+    pub(super) fn expire_approval(&mut self, record: &Record, request: &str, due_at: &str) -> bool {
+        let Some((step, due)) = step_awaiting_approval(self.turns.values_mut(), request) else { return false };
+        step.state = StepState::Rejected { reason: format!("nobody had answered by {due_at}") };
+        *due = Some(record.sequence);
+        true
+    }
+
     /// A direct order.
     pub(super) fn apply_command(&mut self, record: &Record, command: &AgentCommand) {
         if !self.seen.insert(&format!("command/{}/{}", command.user, command.command_id)) {

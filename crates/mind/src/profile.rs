@@ -102,6 +102,9 @@ pub struct Profile {
     /// Calls of models that everything may take that one message sets off; 0 for the default.
     #[serde(default, skip_serializing_if = "is_none")]
     pub message_model_calls: u32,
+    /// Seconds until a call that waits for consent counts as rejected; 0 for never.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub consent_timeout: u32,
 }
 
 /// The handling of a message that comes while the agent is deciding.
@@ -156,6 +159,7 @@ impl Profile {
             caps: Caps::from_proto(profile.caps.as_ref()),
             request_deadline: profile.request_deadline,
             message_model_calls: profile.message_model_calls,
+            consent_timeout: profile.consent_timeout,
         }
     }
 

@@ -498,11 +498,15 @@ CREATE TABLE approvals (
     decided_sequence   bigint,
     -- What the human approved in place of `arguments`.
     changed_arguments  jsonb,
+    -- When it counts as rejected if nobody has answered.
+    expires_at         timestamptz,
+    expired_sequence   bigint,
     -- When its step or its chain ended without it.
     withdrawn_sequence bigint,
     status             text NOT NULL GENERATED ALWAYS AS (
         CASE
-            WHEN decided_sequence < coalesce(withdrawn_sequence, 9223372036854775807) THEN verdict
+            WHEN decided_sequence < coalesce(least(withdrawn_sequence, expired_sequence), 9223372036854775807) THEN verdict
+            WHEN expired_sequence < coalesce(withdrawn_sequence, 9223372036854775807) THEN 'expired'
             WHEN withdrawn_sequence IS NOT NULL THEN 'withdrawn'
             ELSE 'waiting'
         END

@@ -19,7 +19,7 @@ use kairo_read_model::sql_values::{SqlJson, SqlKey, SqlText, Time};
 use uuid::Uuid;
 
 pub use chains::{ChainEnd, ChainStart, PlannedStep, StepApprovalRequest, StepEnd, StepStart};
-pub use consent::{ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement};
+pub use consent::{ApprovalExpiry, ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement};
 pub use inner_state::InnerStateWrite;
 pub use memories::{MemoryContent, MemoryVersion};
 pub use tasks::{TaskCreation, TaskFiring, TaskState};
@@ -98,6 +98,8 @@ pub struct TableChanges {
     pub approvals: BTreeMap<Uuid, ApprovalRequest>,
     /// All of them, as with verdicts: which one counts depends on when it was asked for.
     pub consents: Vec<ActionVerdict>,
+    /// Times at which requests for consent were due.
+    pub expiries: Vec<ApprovalExpiry>,
     pub withdrawals: Vec<ApprovalWithdrawal>,
     pub offers: BTreeMap<Uuid, OfferCreation>,
     pub choices: Vec<OfferChoice>,

@@ -73,6 +73,7 @@ pub async fn write_changes(connection: &mut PgConnection, changes: &TableChanges
     usage::insert_entries(connection, &changes.entries).await?;
     consent::insert_approvals(connection, &changes.approvals).await?;
     consent::apply_verdicts(connection, &changes.consents).await?;
+    consent::expire_approvals(connection, &changes.expiries).await?;
     consent::withdraw_approvals(connection, &changes.withdrawals).await?;
     consent::insert_offers(connection, &changes.offers).await?;
     consent::apply_choices(connection, &changes.choices).await?;

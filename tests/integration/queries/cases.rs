@@ -180,7 +180,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ),
     // What is held of a user: each piece by its id, and where the pieces of each kind are.
     ("resolved_at AS \"resolved_at!: At\" FROM actions WHERE action_id = ANY", "ARRAY[{ID}]", "actions_pkey"),
-    ("AS \"changed_arguments!: Object\" FROM approvals WHERE action_id = ANY", "ARRAY[{ID}]", "approvals_pkey"),
+    ("AS \"expires_at!: At\" FROM approvals WHERE action_id = ANY", "ARRAY[{ID}]", "approvals_pkey"),
     (
         "FROM threads WHERE (agent, thread_id) IN",
         "ARRAY['a7'], ARRAY['t7']",

@@ -43,6 +43,8 @@ enum ApprovalStatusFilter {
     Rejected,
     /// Those whose chain ended without an answer
     Withdrawn,
+    /// Those that nobody answered in time
+    Expired,
     All,
 }
 
@@ -53,6 +55,7 @@ impl ApprovalStatusFilter {
             Self::Approved => ConsentStatus::Approved.known_word(),
             Self::Rejected => ConsentStatus::Rejected.known_word(),
             Self::Withdrawn => ConsentStatus::Withdrawn.known_word(),
+            Self::Expired => ConsentStatus::Expired.known_word(),
             Self::All => "all",
         }
     }

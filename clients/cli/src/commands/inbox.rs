@@ -40,7 +40,10 @@ fn format_inbox(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
         (rows::time(offer.offered_at), said, AgentQuestion::from(offer))
     });
     let consents = inbox.approvals.into_iter();
-    let consents = consents.map(|approval| (rows::time(approval.requested_at), None, AgentQuestion::from(approval)));
+    let consents = consents.map(|approval| {
+        let left = rows::time(approval.expires_at).map(|at| format!("It counts as rejected in {}.", durations::format_between(now, at)));
+        (rows::time(approval.requested_at), left, AgentQuestion::from(approval))
+    });
     let mut asked: Vec<_> = offers.chain(consents).collect();
     asked.sort_by_key(|(at, ..)| *at);
     let told = inbox.briefings.iter().flat_map(|briefing| format_briefing(briefing, now));

@@ -1,6 +1,7 @@
 //! `kairo tasks add`
 
 use std::{
+    collections::BTreeMap,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -11,7 +12,7 @@ use kairo_proto::{
     v1::{AwaitTaskResponse, QueueTaskResponse, TaskRow},
     words::TaskStatus,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{GatewaySession, duration, name};
 use crate::{Error, event_lines::printable, terminal};
@@ -57,11 +58,10 @@ pub(super) struct TaskAddArgs {
 
 impl TaskAddArgs {
     pub(super) async fn run(self, session: &GatewaySession) -> Result<ExitCode, Error> {
-        let mut task = json!({ "user": self.user.as_str(), "agent": self.agent.as_str(), "text": self.text });
+        let given = [("user", self.user.to_string()), ("agent", self.agent.to_string()), ("text", self.text)];
         let optional = [("title", self.title), ("request_id", self.request_id)];
-        for (field, value) in optional.into_iter().filter_map(|(field, value)| Some((field, value?))) {
-            task[field] = Value::String(value);
-        }
+        let optional = optional.into_iter().filter_map(|(field, value)| Some((field, value?)));
+        let task: BTreeMap<&str, String> = given.into_iter().chain(optional).collect();
         let answer: Value = session.client.post("v1/tasks", &task).await?;
         if !self.wait && session.json {
             terminal::json(&answer)?;

@@ -160,7 +160,7 @@ fn each_value_of_a_list_is_one() {
 #[rustfmt::skip]
 const OPEN: &[&str] = &[
     "after", "agent", "agents", "asked_by", "at", "basis", "catalogue_version", "cost", "cost_in_total", "cost_per_day", "cron", "date",
-    "day", "day_ends_at", "description", "due_at", "event", "executor", "failure", "finish_reason", "fork_of", "from", "help", "holder",
+    "day", "day_ends_at", "description", "due_at", "event", "executor", "expires_at", "failure", "finish_reason", "fork_of", "from", "help", "holder",
     "interval", "kind", "label", "lead", "lineage",
     "media_type", "mission", "model", "module", "modules", "name", "next_at", "owner", "path", "program", "prompt", "request_digest",
     "rrule", "runner", "signature", "since", "source_event_ids", "supervisor", "team", "tier", "time", "time_zone", "tool", "tool_choice", "tools", "trigger", "type",

@@ -1,4 +1,4 @@
-//! Deadlines of what other agents are asked for.
+//! Deadlines of what other agents and humans are asked for.
 
 use jiff::{SignedDuration, Timestamp};
 use kairo_proto::{
@@ -45,6 +45,16 @@ impl Deliberation<'_> {
         }
         let of_profile = || self.mind.profile.as_ref().map_or(LONGEST_DEADLINE, Profile::request_deadline);
         let seconds = seconds.map_or_else(of_profile, |seconds| seconds.clamp(1, LONGEST_DEADLINE));
+        self.time_after(seconds)
+    }
+
+    /// When a call that a human is asked about now counts as rejected, as RFC 3339; empty for never.
+    pub(super) fn consent_deadline(&self) -> String {
+        let seconds = self.mind.profile.as_ref().map_or(0, |profile| profile.consent_timeout);
+        if seconds == 0 { String::new() } else { self.time_after(seconds) }
+    }
+
+    fn time_after(&self, seconds: u32) -> String {
         let now = self.now();
         now.checked_add(SignedDuration::from_secs(i64::from(seconds))).unwrap_or(now).to_string()
     }

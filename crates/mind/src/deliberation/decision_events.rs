@@ -162,6 +162,7 @@ impl Deliberation<'_> {
             chain_id: chain.to_string(),
             step: saturating_index(step),
             outside,
+            expires_at: self.consent_deadline(),
         };
         self.add_event(turn_id, Event::ApprovalRequested(requested));
     }

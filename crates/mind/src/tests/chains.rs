@@ -1,10 +1,10 @@
 //! Agents that plan: matching, planning, compiling, and the steps of a chain.
 
-use kairo_events::subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND};
+use kairo_events::subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, TASK_DUE};
 use kairo_proto::{
     Decided,
     about::{self, Chain, Turn},
-    v1::{AgentApproval, AgentChoice, AgentCommand, DecidedEvent, ToolError},
+    v1::{AgentApproval, AgentChoice, AgentCommand, DecidedEvent, TaskDue, ToolError},
 };
 use serde_json::{Value, json};
 
@@ -313,6 +313,29 @@ fn a_call_is_made_with_the_arguments_that_were_approved() {
         let is_told = shown.contains("approved the call of email.send with other arguments");
         assert_eq!(is_told && shown.contains("eve does it"), expected.contains("eve"), "{shown}");
     }
+}
+
+#[test]
+fn a_call_that_nobody_consents_to_in_time_counts_as_rejected() {
+    let planning = "chain".to_owned();
+    let mut agent = Agent::with(AgentProfile { planning, consent_timeout: 60, ..Default::default() });
+    agent.hears("m1", "write to bob");
+    let steps = json!([{ "event": "email.send", "params": { "to": "bob" } }]);
+    let asked = agent.decides(&[plan("1. write"), chain(steps)]).unwrap();
+    let request = event_id(&asked, "consent email.send");
+    let Some(Event::ApprovalRequested(requested)) = &decision(&asked).events.last().unwrap().event else { panic!() };
+    let at: Timestamp = requested.expires_at.parse().unwrap();
+    assert!(at > asked.envelope.time);
+    let due = TaskDue { task_id: request.clone(), occurrence: 1, due_at: requested.expires_at.clone() };
+    agent.write(&TASK_DUE, None, due.clone());
+    let decided = agent.decides(&[says("Not sent."), summary()]).unwrap();
+    assert_eq!((kinds(&decided)[0].as_str(), called(&decided).len()), ("step 0 stopped", 0), "{:?}", kinds(&decided));
+    let shown = format!("{:?}", agent.asked);
+    assert!(shown.contains("nobody had answered by"), "the model is told: {shown}");
+    agent.rules(&request, "approved");
+    assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["failed not_in_doubt"], "it is too late");
+    agent.write(&TASK_DUE, None, due);
+    assert!(agent.decides(&[]).is_none());
 }
 
 /// Any user may order it, as with every other action; before epoch 10 an order to cancel meant no call that waits.

@@ -30,7 +30,7 @@ macro_rules! approvals {
             r#"
             SELECT action_id AS "action_id: Id", sequence AS "sequence: U64", agent, user_id AS user, thread_id, correlation_id AS "correlation_id: Id",
                    tool, arguments AS "arguments: Object", chain_id AS "chain_id!: Id", step AS "step: U32", requested_at AS "requested_at: At", status, decided_by,
-                   note, entered_by, decided_at AS "decided_at!: At", outside AS "outside: Texts", changed_arguments AS "changed_arguments!: Object"
+                   note, entered_by, decided_at AS "decided_at!: At", outside AS "outside: Texts", changed_arguments AS "changed_arguments!: Object", expires_at AS "expires_at!: At"
             FROM approvals WHERE "# + $conditions,
             $($parameters)*
         )

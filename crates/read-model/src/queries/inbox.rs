@@ -70,7 +70,7 @@ impl ReadSnapshot {
             SELECT action_id AS "action_id: Id", sequence AS "sequence: U64", agent, user_id AS user, thread_id,
                    correlation_id AS "correlation_id: Id", tool, arguments AS "arguments: Object",
                    chain_id AS "chain_id!: Id", step AS "step: U32", requested_at AS "requested_at: At",
-                   outside AS "outside: Texts"
+                   outside AS "outside: Texts", expires_at AS "expires_at!: At"
             FROM approvals WHERE status = 'waiting' AND user_id = $1
             ORDER BY sequence, position LIMIT $2"#,
             user as _,

@@ -64,13 +64,17 @@ pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<PlannedEffect> {
     for (position, event) in decision.events.iter().enumerate() {
         plan.position = position;
         if let Some(ask) = event.ask() {
-            plan.arm_deadline(event, ask);
+            plan.arm_due_time(event, &ask.due_at);
             plan.effects.extend(request_effect(agent, event, ask).map(|effect| PlannedEffect { position, effect }));
             continue;
         }
         if let Some(Event::Answered(answered)) = &event.event {
             plan.effects
                 .extend(request_answer_effect(agent, event, answered).map(|effect| PlannedEffect { position, effect }));
+            continue;
+        }
+        if let Some(Event::ApprovalRequested(requested)) = &event.event {
+            plan.arm_due_time(event, &requested.expires_at);
             continue;
         }
         let Some(Decided::Task(task)) = event.event.as_ref().map(Event::about) else { continue };
@@ -152,10 +156,10 @@ impl EffectPlan {
         }
     }
 
-    /// When an answer is late, the action that asked for it is due.
-    fn arm_deadline(&mut self, event: &DecidedEvent, ask: &Ask) {
-        if let Ok(action) = Uuid::parse_str(&event.event_id) {
-            self.arm(action, 1, &ask.due_at);
+    /// When an answer is late, of an agent or of a human, the event that asked for it is due.
+    fn arm_due_time(&mut self, event: &DecidedEvent, at: &str) {
+        if let Ok(request) = Uuid::parse_str(&event.event_id) {
+            self.arm(request, 1, at);
         }
     }
 

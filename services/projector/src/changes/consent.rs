@@ -18,6 +18,14 @@ pub struct ApprovalRequest {
     pub step: i32,
     pub requested_at: Time,
     pub outside: SqlJson,
+    pub expires_at: Option<Time>,
+}
+
+/// Nobody answered in time, if nobody did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalExpiry {
+    pub sequence: i64,
+    pub action_id: Uuid,
 }
 
 /// A step or, without one, a chain ended: nobody needs to agree to what it asked for.

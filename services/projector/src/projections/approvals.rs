@@ -10,11 +10,17 @@ use kairo_read_model::sql_values::{SqlJson, SqlKey};
 use uuid::Uuid;
 
 use super::{ProjectedRecord, chains::step_of, decided_events, entered_by, turn_of};
-use crate::changes::{ActionVerdict, ApprovalRequest, ApprovalWithdrawal, TableChanges};
+use crate::changes::{ActionVerdict, ApprovalExpiry, ApprovalRequest, ApprovalWithdrawal, TableChanges};
 
 pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
-    if let Body::AgentApproval(approval) = &fact.record.body {
-        project_verdict(fact, approval, changes);
+    match &fact.record.body {
+        Body::AgentApproval(approval) => project_verdict(fact, approval, changes),
+        Body::TaskDue(due) => {
+            if let Ok(action_id) = Uuid::parse_str(&due.task_id) {
+                changes.expiries.push(ApprovalExpiry { sequence: fact.sequence, action_id });
+            }
+        }
+        _ => {}
     }
     for (position, event, what) in decided_events(fact) {
         let Decided::Chain(what) = what.about() else { continue };
@@ -60,6 +66,7 @@ fn project_request(
         step: i32::try_from(requested.step).unwrap_or(i32::MAX),
         requested_at: fact.at,
         outside: SqlJson::from_value(&requested.outside),
+        expires_at: requested.expires_at.parse().ok(),
     });
 }
 

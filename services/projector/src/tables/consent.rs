@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{ActionVerdict, ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement};
+use crate::changes::{ActionVerdict, ApprovalExpiry, ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement};
 
 pub async fn insert_approvals(
     connection: &mut PgConnection,
@@ -25,6 +25,7 @@ pub async fn insert_approvals(
         "step": "int" = row.step,
         "requested_at": "timestamptz" = row.requested_at,
         "outside": "jsonb" = &row.outside,
+        "expires_at": "timestamptz" = row.expires_at,
     }, "ON CONFLICT DO NOTHING")
 }
 
@@ -44,6 +45,15 @@ pub async fn apply_verdicts(connection: &mut PgConnection, rows: &[ActionVerdict
         set "changed_arguments": "jsonb" = row.changed_arguments.as_ref(),
     }, "approvals.agent = new.agent AND approvals.user_id = new.decided_by AND approvals.sequence < new.sequence
         AND approvals.verdict IS NULL")
+}
+
+/// A time may be due for something else, too, and for a request that was answered before: the status says what came first.
+pub async fn expire_approvals(connection: &mut PgConnection, rows: &[ApprovalExpiry]) -> sqlx::Result<()> {
+    update_rows_by_first!(connection, rows, "approvals", |row| {
+        key "action_id": "uuid" = row.action_id,
+        "sequence": "bigint" = row.sequence,
+        set "expired_sequence": "bigint" = row.sequence,
+    }, "approvals.sequence < new.sequence AND approvals.expired_sequence IS NULL")
 }
 
 /// The first end counts, here too. One end withdraws all approvals of its chain, so it is not found by a key of theirs.

@@ -102,6 +102,9 @@ pub(super) struct ProfileOptions {
     /// Calls of models that everything which one message sets off may take, over all agents (default: 500)
     #[arg(long, value_name = "N")]
     message_model_calls: Option<u32>,
+    /// Seconds until a call that waits for a human's consent counts as rejected (default: never)
+    #[arg(long, value_name = "SECONDS")]
+    consent_timeout: Option<u32>,
     /// An agent that it is composed of, whose tools it is offered, those named or all; can be repeated, and the first that
     /// has a tool carries its calls out
     #[arg(long = "member", value_name = "NAME[:TOOL,…]", value_parser = member)]
@@ -155,6 +158,7 @@ impl ProfileOptions {
         fields.set("summary_after", self.summary_after);
         fields.set("request_deadline", self.request_deadline);
         fields.set("message_model_calls", self.message_model_calls);
+        fields.set("consent_timeout", self.consent_timeout);
         fields.set_list("members", self.members);
         fields.set_list("environment", self.environment);
         fields.set_list("submodules", submodules);

@@ -5,7 +5,7 @@ export const en = {
   none: { waiting: 'Nothing waits for your answer.', decided: 'Nothing was decided yet.', told: 'You were told nothing unasked.' },
   gone: 'This waits no more: it was answered, or what it was about is over.',
   kinds: { approval: 'Consent', offer: 'Suggested thread', briefing: 'Briefing' },
-  statuses: { waiting: 'waiting', approved: 'approved', rejected: 'rejected', withdrawn: 'withdrawn' },
+  statuses: { waiting: 'waiting', approved: 'approved', rejected: 'rejected', withdrawn: 'withdrawn', expired: 'expired' },
   asks: (agent: string, tool: string) => `${agent} wants to call ${tool}`,
   arguments: 'With these arguments',
   outside: 'Content from outside was seen before',

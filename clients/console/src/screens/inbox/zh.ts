@@ -7,7 +7,7 @@ export const zh: typeof en = {
   none: { waiting: '没有等待你答复的事项。', decided: '还没有作出任何决定。', told: '还没有主动告知你的内容。' },
   gone: '这一项不再等待：已有答复，或相关事项已结束。',
   kinds: { approval: '征求同意', offer: '建议的线程', briefing: '简报' },
-  statuses: { waiting: '等待中', approved: '已批准', rejected: '已拒绝', withdrawn: '已撤回' },
+  statuses: { waiting: '等待中', approved: '已批准', rejected: '已拒绝', withdrawn: '已撤回', expired: '已过期' },
   asks: (agent, tool) => `${agent} 想调用 ${tool}`,
   arguments: '参数',
   outside: '此前看到了外部内容',

@@ -54,6 +54,7 @@ fn profile() -> Profile {
         summary_after: 0,
         caps: Default::default(),
         request_deadline: 0,
+        consent_timeout: 0,
         message_model_calls: 0,
     }
 }

@@ -305,7 +305,7 @@ mod tests {
             "members": [{ "agent": "waiter", "description": "serves", "tools": ["http.*"] }],
             "environment": [{ "tool": "tools.now", "arguments": { "zone": "UTC" } }],
             "caps": { "tokens_per_day": 11, "tokens_in_total": 12, "cost_per_day": "1", "cost_in_total": "2" },
-            "request_deadline": 13, "message_model_calls": 14,
+            "request_deadline": 13, "message_model_calls": 14, "consent_timeout": 15,
         })
     }
 

@@ -25,6 +25,8 @@ const MAX_HISTORY: u32 = 10_000;
 const MAX_REFLECTIONS: u32 = 8;
 /// Longest deadline of what other agents are asked for, in seconds.
 const MAX_DEADLINE: u32 = 86_400;
+/// The longest wait for a human's consent, in seconds: thirty days.
+const MAX_CONSENT_TIMEOUT: u32 = 2_592_000;
 /// Most calls of models that one message may set off.
 const MAX_MESSAGE_CALLS: u32 = 100_000;
 const MAX_ANSWERS: u32 = 1_000;
@@ -52,6 +54,7 @@ pub struct ProfileTraits {
     summary_after: Option<u32>,
     request_deadline: Option<u32>,
     message_model_calls: Option<u32>,
+    consent_timeout: Option<u32>,
     voices: SubmoduleSettings,
     caps: Option<Caps>,
 }
@@ -67,6 +70,7 @@ impl ProfileTraits {
         let summaries = format!("0 to {MAX_ANSWERS} answers (0: never)");
         let deadline = format!("0 to {MAX_DEADLINE} seconds (0: the default)");
         let calls = format!("0 to {MAX_MESSAGE_CALLS} (0: the default)");
+        let consents = format!("0 to {MAX_CONSENT_TIMEOUT} seconds (0: never)");
         Self {
             description: fields.optional("description", describe, json_text(|it| up_to(MAX_DESCRIPTION, it))),
             prompt: fields.required(
@@ -90,6 +94,7 @@ impl ProfileTraits {
             summary_after: fields.optional("summary_after", summaries, json_count(0..=MAX_ANSWERS)),
             request_deadline: fields.optional("request_deadline", deadline, json_count(0..=MAX_DEADLINE)),
             message_model_calls: fields.optional("message_model_calls", calls, json_count(0..=MAX_MESSAGE_CALLS)),
+            consent_timeout: fields.optional("consent_timeout", consents, json_count(0..=MAX_CONSENT_TIMEOUT)),
             voices: SubmoduleSettings::from_fields(fields),
             caps: caps::parse(fields),
         }
@@ -122,6 +127,7 @@ impl ProfileTraits {
             summary_after: self.summary_after.unwrap_or_default(),
             request_deadline: self.request_deadline.unwrap_or_default(),
             message_model_calls: self.message_model_calls.unwrap_or_default(),
+            consent_timeout: self.consent_timeout.unwrap_or_default(),
             caps: self.caps,
             ..AgentProfile::default()
         }))
