@@ -1188,6 +1188,9 @@ pub struct AgentProfile {
     /// agents that are asked for it. At most 100000. 0 means 500.
     #[prost(uint32, tag = "38")]
     pub message_model_calls: u32,
+    /// Seconds until a call that waits for a human's consent counts as rejected. At most 2592000. 0 means never.
+    #[prost(uint32, tag = "39")]
+    pub consent_timeout: u32,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -2541,6 +2544,9 @@ pub struct ApprovalRequested {
     /// As in ToolResult, for the content that was seen in the turn that asks.
     #[prost(string, repeated, tag = "6")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The time, as RFC 3339, at which the call counts as rejected if nobody has answered; empty for never.
+    #[prost(string, tag = "7")]
+    pub expires_at: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ApprovalRequested {
     const NAME: &'static str = "ApprovalRequested";
@@ -4748,6 +4754,10 @@ pub struct ApprovalRow {
     /// The sources of the content from outside that was seen before the call, such as mail:bob@example.org.
     #[prost(string, repeated, tag = "12")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The time at which it counts as rejected if nobody has answered; none for never.
+    #[prost(message, optional, tag = "13")]
+    #[serde(with = "crate::json::time")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 impl ::prost::Name for ApprovalRow {
     const NAME: &'static str = "ApprovalRow";
@@ -4862,7 +4872,7 @@ pub struct ConsentRow {
     #[prost(message, optional, tag = "11")]
     #[serde(with = "crate::json::time")]
     pub requested_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// waiting, approved, rejected or withdrawn.
+    /// waiting, approved, rejected, withdrawn or expired.
     #[prost(string, tag = "12")]
     pub status: ::prost::alloc::string::String,
     /// The person who decided; note holds their words, and decided_at the time.
@@ -4882,6 +4892,10 @@ pub struct ConsentRow {
     /// The arguments that the person approved in place of those that were asked for; none if they changed nothing.
     #[prost(message, optional, tag = "18")]
     pub changed_arguments: ::core::option::Option<Json>,
+    /// The time at which it counts as rejected if nobody has answered; none for never.
+    #[prost(message, optional, tag = "19")]
+    #[serde(with = "crate::json::time")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 impl ::prost::Name for ConsentRow {
     const NAME: &'static str = "ConsentRow";
@@ -6713,6 +6727,10 @@ pub struct DefineAgentRequest {
     #[prost(uint32, tag = "38")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub message_model_calls: u32,
+    /// Seconds until a call that waits for a human's consent counts as rejected; 0 for never.
+    #[prost(uint32, tag = "39")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub consent_timeout: u32,
     /// A name for this version of the agent, by which it can be returned to.
     #[prost(string, tag = "50")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -7184,6 +7202,10 @@ pub struct GivenLead {
     #[prost(uint32, tag = "38")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub message_model_calls: u32,
+    /// Seconds until a call that waits for a human's consent counts as rejected; 0 for never.
+    #[prost(uint32, tag = "39")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub consent_timeout: u32,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -7282,6 +7304,10 @@ pub struct GivenWorker {
     #[prost(uint32, tag = "38")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub message_model_calls: u32,
+    /// Seconds until a call that waits for a human's consent counts as rejected; 0 for never.
+    #[prost(uint32, tag = "39")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub consent_timeout: u32,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";

@@ -158,6 +158,8 @@ vocabularies! {
         Approved = "approved",
         Rejected = "rejected",
         Withdrawn = "withdrawn",
+        /// Nobody answered in time: it counts as rejected.
+        Expired = "expired",
     }
     /// A human's verdict on an action.
     Verdict {

@@ -41,7 +41,8 @@ fn format_inbox(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
     });
     let consents = inbox.approvals.into_iter();
     let consents = consents.map(|approval| {
-        let left = rows::time(approval.expires_at).map(|at| format!("It counts as rejected in {}.", durations::format_between(now, at)));
+        let left = rows::time(approval.expires_at)
+            .map(|at| format!("It counts as rejected in {}.", durations::format_between(now, at)));
         (rows::time(approval.requested_at), left, AgentQuestion::from(approval))
     });
     let mut asked: Vec<_> = offers.chain(consents).collect();

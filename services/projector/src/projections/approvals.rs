@@ -6,7 +6,7 @@ use kairo_proto::{
     v1::{AgentApproval, ApprovalRequested, DecidedEvent},
     words,
 };
-use kairo_read_model::sql_values::{SqlJson, SqlKey};
+use kairo_read_model::sql_values::{SqlJson, SqlKey, Time};
 use uuid::Uuid;
 
 use super::{ProjectedRecord, chains::step_of, decided_events, entered_by, turn_of};
@@ -66,7 +66,7 @@ fn project_request(
         step: i32::try_from(requested.step).unwrap_or(i32::MAX),
         requested_at: fact.at,
         outside: SqlJson::from_value(&requested.outside),
-        expires_at: requested.expires_at.parse().ok(),
+        expires_at: requested.expires_at.parse().ok().map(Time),
     });
 }
 
@@ -108,6 +108,7 @@ mod tests {
             chain_id: chain_id.clone(),
             step: 2,
             outside: vec!["mail:bob".into()],
+            ..Default::default()
         };
         let requested = sample_event_with("t", "asked", Event::ApprovalRequested(requested));
         let action_id = requested.event_id.clone();

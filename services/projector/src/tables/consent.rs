@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::{ActionVerdict, ApprovalExpiry, ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement};
+use crate::changes::{
+    ActionVerdict, ApprovalExpiry, ApprovalRequest, ApprovalWithdrawal, OfferChoice, OfferCreation, OfferSettlement,
+};
 
 pub async fn insert_approvals(
     connection: &mut PgConnection,

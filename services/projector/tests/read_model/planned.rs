@@ -123,6 +123,7 @@ impl Planned {
             chain_id: self.id("chain").to_string(),
             step: 2,
             outside: vec!["mail:sarah@example.org".into()],
+            ..Default::default()
         };
         vec![
             self.event(&subjects::AGENT_CHOICE, "chosen", choice),
