@@ -4,7 +4,7 @@ use std::process::Output;
 
 use kairo_core::subjects::Service;
 use kairo_local::StackOptions;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::world::{Wanted, World, scenario::USUAL};
@@ -42,6 +42,30 @@ async fn a_message_is_sent_and_the_reply_events_and_status_are_shown() {
         assert!(replicas.iter().any(|replica| replica["service"] == service.name()), "{status}");
     }
     assert_eq!(status["dead_letters"], 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_message_goes_where_its_text_says() {
+    let world = Wanted::new(USUAL).start().await;
+    world.define("default").await;
+    let cook = json!({
+        "agent": "cook", "prompt": "You cook.", "commands": [{ "value": "dinner", "label": "Dinner", "help": "what there is" }],
+    });
+    assert_eq!(world.post("/v1/agents", &cook).await.0, 201);
+    world.projected().await;
+    let texts = [("hello", "default"), ("@cook hello", "cook"), ("hello again", "cook"), ("/dinner please", "cook")];
+    for (text, expected) in texts {
+        let sent = kairo(&world, &["send", "--wait", "--chain", "--json", text]).await;
+        assert_eq!(sent.status.code(), Some(0), "{sent:?}");
+        let told: Value = serde_json::from_slice(&sent.stdout).unwrap();
+        let subjects: Vec<&str> =
+            told["events"].as_array().unwrap().iter().filter_map(|event| event["subject"].as_str()).collect();
+        let message = format!("kairo.agent.{expected}.message");
+        assert!(subjects.contains(&message.as_str()), "{text}: {subjects:?}");
+    }
+    let named = kairo(&world, &["send", "--wait", "--agent", "default", "@cook hello"]).await;
+    assert_eq!(named.status.code(), Some(0), "{named:?}");
     world.end().await;
 }
 

@@ -19,6 +19,7 @@ use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
 const EXAMPLES: &str = "\
 Examples:
   kairo send --wait 'What time is it?'
+  kairo send --wait '@cook What is for dinner?'    to another agent, and from then on
   kairo send --wait --chain 'What time is it?'     and everything that happened on the way
   kairo send --wait --attach photo.jpg 'What is this?'
   kairo send --wait --environment @page.json 'What does this page say?'
@@ -46,9 +47,10 @@ pub(super) struct SendArgs {
     /// A state, such as a sensor's or that of a page: a JSON object
     #[arg(long, value_parser = object, value_name = "JSON")]
     state: Option<Map<String, Value>>,
-    /// Agent to send the message to
-    #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
-    agent: Name,
+    /// Agent to send the message to; without it, the text decides: @agent or /command at its beginning, else the agent
+    /// that the user speaks with
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
     /// User who sends the message
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
@@ -88,7 +90,7 @@ pub(super) async fn run(arguments: SendArgs, session: &GatewaySession) -> Result
     let message = NewMessage {
         user: arguments.user.to_string(),
         text: arguments.text,
-        agent: Some(arguments.agent.to_string()),
+        agent: arguments.agent.map(|agent| agent.to_string()),
         message_id: arguments.message_id,
         thread_id: arguments.thread.map(|thread| thread.to_string()),
         parts,
