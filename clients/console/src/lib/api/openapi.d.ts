@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Create or change an agent
-         * @description The profile replaces the previous one as a whole. A profile that is in force already is not written again. An agent of a team is changed with POST /v1/teams.
+         * @description The profile replaces the previous one as a whole: the answer lists the fields that differ, those that were removed included. A profile that is in force already is not written again. An agent of a team is changed with POST /v1/teams.
          */
         post: operations["defineAgent"];
         delete?: never;
@@ -178,7 +178,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change single fields of an agent
+         * @description Fields that are left out stay as they are, null removes a field, and objects such as caps are merged (RFC 7396). The result must be a valid profile. An agent of a team is changed with POST /v1/teams.
+         */
+        patch: operations["changeAgent"];
         trace?: never;
     };
     "/v1/agents/{agent}/forks": {
@@ -301,6 +305,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return to an earlier version of an agent
+         * @description Its profile is defined again, and checked as a new one is: the versions in between stay in the log.
+         */
+        post: operations["rollBackAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agent}/state": {
         parameters: {
             query?: never;
@@ -350,6 +374,26 @@ export interface paths {
          * @description The questions to submodules, and the submodules that were late or failed, are among them. The newest come first, each with the tokens and the time that its model took.
          */
         get: operations["listThoughts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agent}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the versions of an agent
+         * @description Each is a definition in the log, with the fields in which it differs from the one before; the newest come first. They are read from the log, not from the read model.
+         */
+        get: operations["listAgentVersions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1470,7 +1514,11 @@ export interface paths {
         /** Lists tasks, the newest first */
         get: operations["listTasks"];
         put?: never;
-        post?: never;
+        /**
+         * Put a task into the queue of an agent that works in the background
+         * @description It is worked on when its turn comes. Sent again with the same request_id it is still one task. GET /v1/tasks/{task_id}/result waits for what comes of it.
+         */
+        post: operations["queueTask"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1489,6 +1537,26 @@ export interface paths {
          * @description The newest 20 of each are returned.
          */
         get: operations["getTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task_id}/result": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Waits for the result of a task
+         * @description Returns the task as soon as it is over, and as it is then when the time is up. A task that was just asked for may be waited for, too.
+         */
+        get: operations["awaitTask"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1810,6 +1878,13 @@ export interface components {
             /** @description For an action in doubt: the verdict of a human, happened or did_not_happen. The next three fields tell who gave it, in which words, and when. */
             verdict: string | null;
         };
+        /** @description The difference that a team's definition makes to one of its agents. */
+        AgentChanges: {
+            agent: components["schemas"]["Name"];
+            changes: components["schemas"]["ProfileChange"][];
+            /** @description True if the agent did not exist before. */
+            is_new: boolean;
+        };
         AgentRequests: {
             /** @description The sequence of the decision. */
             at: number;
@@ -1865,6 +1940,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description A version of an agent. */
+        AgentVersionRow: {
+            /** @description The fields in which it differs from the version before, by name. */
+            changes: components["schemas"]["ProfileChange"][];
+            /** Format: date-time */
+            defined_at: string;
+            /** @description The caller that defined it, as the gateway knew it: api_key:<id>, unauthenticated:loopback. */
+            entered_by: string | null;
+            event_id: components["schemas"]["Uuid"];
+            profile: components["schemas"]["Json"];
+            /** @description The position of its definition in the log. */
+            sequence: number;
+            /** @description The name that it was given; missing if it has none. */
+            version: string | null;
+        };
         AnswerQuestionRequest: {
             /**
              * @description accept: Accepted, with the fields that the question asks for. decline: The call may go on without an answer. cancel: The call is not to go on.
@@ -1886,6 +1976,11 @@ export interface components {
             /** Format: uuid */
             chain_id: string | null;
             correlation_id: components["schemas"]["Uuid"];
+            /**
+             * Format: date-time
+             * @description The time at which it counts as rejected if nobody has answered; none for never.
+             */
+            expires_at: string | null;
             /** @description The sources of the content from outside that was seen before the call, such as mail:bob@example.org. */
             outside: string[];
             /** Format: date-time */
@@ -1901,6 +1996,8 @@ export interface components {
             agent: components["schemas"]["Name"];
             /** @description Chosen by the client; if empty, the server makes one. */
             approval_id?: components["schemas"]["ClientId"];
+            /** @description The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be valid for the tool, in up to 65536 bytes. The agent is told of the change. */
+            arguments?: components["schemas"]["Json"];
             /** @description The reason, in up to gateway.max_text_bytes bytes. */
             note?: string;
             user: components["schemas"]["Name"];
@@ -1919,6 +2016,12 @@ export interface components {
             event_id: components["schemas"]["Uuid"];
             /** @description The position of that event in the log; queries accept it as at_least. */
             sequence: number;
+        };
+        /** @description The task, over or not. */
+        AwaitTaskResponse: {
+            /** @description True if it is over: it is completed, canceled, archived or failed. */
+            is_over: boolean;
+            task: components["schemas"]["TaskRow"];
         };
         BeginMcpLoginRequest: {
             /** @description The address that the browser is sent back to: http:// on 127.0.0.1, [::1] or localhost. */
@@ -2049,6 +2152,93 @@ export interface components {
              */
             state: "pending" | "asked" | "running" | "done" | "failed" | "skipped" | "stopped";
             step: number;
+        };
+        /** @description The fields that change: those of DefineAgentRequest, of which null removes one. */
+        ChangeAgentBody: {
+            /** @description Caps on its spending on models; missing means no cap. A reached cap ends each turn with the failure cap_reached. */
+            caps?: components["schemas"]["GivenCaps"] | null;
+            /** @description The commands that users may address it by; each has a value of its own. */
+            commands?: components["schemas"]["GivenCommand"][] | null;
+            /**
+             * @description The way its messages are answered: direct, which is the default, or background, where a request that takes work is acknowledged, queued and worked on beside the conversation.
+             * @enum {unknown}
+             */
+            conduct?: "direct" | "background" | null;
+            /** @description Seconds until a call that waits for a human's consent counts as rejected; 0 for never. */
+            consent_timeout?: number | null;
+            /** @example 22:00 */
+            day_ends_at?: string | null;
+            /** @description Up to 4096 bytes. */
+            description?: string | null;
+            /** @description Read-only tools that are called when a message arrives. Their results are shown to the model for the turn. */
+            environment?: components["schemas"]["GivenPerception"][] | null;
+            /** @description True if the fast model first guesses the goal of a message. The guess is shown to the later steps of the turn. */
+            guesses_goal?: boolean | null;
+            /** @description The number of the newest entries of a thread that are shown to the model; 0 for all that are kept. */
+            history_cutoff?: number | null;
+            /** @description Messages it is shown; 0 for the default. */
+            history_limit?: number | null;
+            /** @description The maximum age of the entries shown, in seconds: older ones are not shown; 0 for any age. */
+            history_window?: number | null;
+            /** @description True if it keeps an inner state: entries it writes with state.write are available in later turns, separately for each user. */
+            inner_state?: boolean | null;
+            /**
+             * @description The handling of a message that arrives while the agent is deciding.
+             * @enum {unknown}
+             */
+            interjection?: "order" | "join" | "restart" | null;
+            /** @description The maximum number of times in a turn that its answer is reviewed, and may be revised; 0 for never. */
+            max_reflections?: number | null;
+            /** @description Decisions on one message; 0 for the default. */
+            max_steps?: number | null;
+            /** @description The maximum number of submodules, those that are added later included; 0 for the default, 8. */
+            max_submodules?: number | null;
+            /** @description The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its calls out. They must exist, and the caller must be allowed to act on them. */
+            members?: components["schemas"]["GivenMember"][] | null;
+            /** @description The maximum number of model calls for everything that one message sets off, over all agents; 0 for 500. When they are used up, the turn ends with the failure too_many_model_calls. */
+            message_model_calls?: number | null;
+            /** @description The mission it works for on its own account, in up to 8000 bytes; requires conduct background and an owner. */
+            mission?: string | null;
+            /** @description Seconds from the end of its work until it asks itself what to do for its mission; 0 for the default, an hour. */
+            next_run_after?: number | null;
+            /**
+             * @description The handling of calls that act outside in a turn that has seen content from outside: consent, which is the default, or trusted.
+             * @enum {unknown}
+             */
+            outside_content?: "consent" | "trusted" | null;
+            /** @description The user who owns the mission, and is told of the results worth telling. */
+            owner?: string | null;
+            /**
+             * @description The way the agent acts.
+             * @enum {unknown}
+             */
+            planning?: "tools" | "chain" | null;
+            /** @description Up to gateway.max_prompt_bytes bytes. */
+            prompt?: string | null;
+            /** @description Seconds until a request to another agent (team.delegate, member.ask, calls of members' tools) is late, if the call sets no deadline; 0 for 600. */
+            request_deadline?: number | null;
+            /** @description Bounds of a session of its work; requires conduct background. */
+            session?: components["schemas"]["GivenSession"] | null;
+            /** @description Seconds until a queued task that failed is tried again; 0 for the default, a minute. */
+            session_pause?: number | null;
+            /** @description Voices that think along; each has a name of its own. */
+            submodules?: components["schemas"]["GivenSubmodule"][] | null;
+            /** @description The number of answers in a conversation after which the light model sums it up, when nothing else is to be done: lists and searches find it by the summary. 0 means that it is summed up only by a plan or thread.summarize. */
+            summary_after?: number | null;
+            /** @description Bounds of one queued task over all its sessions; a task that reaches one fails. Requires conduct background. */
+            task?: components["schemas"]["GivenSession"] | null;
+            /**
+             * @description The way messages are assigned to threads.
+             * @enum {unknown}
+             */
+            threads?: "single" | "topics" | null;
+            /**
+             * @description The IANA name of a time zone.
+             * @example Europe/Berlin
+             */
+            time_zone?: string | null;
+            /** @description The tools it is offered: names, prefixes followed by *, and groups such as group:mail; ! before one takes it out. */
+            tools?: string[] | null;
         };
         ChatCompletion: {
             choices: {
@@ -2183,6 +2373,8 @@ export interface components {
             arguments: components["schemas"]["Json"];
             /** Format: uuid */
             chain_id: string | null;
+            /** @description The arguments that the person approved in place of those that were asked for; none if they changed nothing. */
+            changed_arguments: components["schemas"]["Json"];
             correlation_id: components["schemas"]["Uuid"];
             /** Format: date-time */
             decided_at: string | null;
@@ -2190,6 +2382,11 @@ export interface components {
             decided_by: string | null;
             /** @description The caller that entered the decision, as the gateway knew it: api_key:<id>, unauthenticated:loopback. */
             entered_by: string | null;
+            /**
+             * Format: date-time
+             * @description The time at which it counts as rejected if nobody has answered; none for never.
+             */
+            expires_at: string | null;
             note: string | null;
             /** @description The sources of the content from outside that was seen before the call, such as mail:bob@example.org. */
             outside: string[];
@@ -2198,10 +2395,10 @@ export interface components {
             /** @description The sequence of the decision that asked for it. */
             sequence: number;
             /**
-             * @description waiting, approved, rejected or withdrawn.
+             * @description waiting, approved, rejected, withdrawn or expired.
              * @enum {unknown}
              */
-            status: "waiting" | "approved" | "rejected" | "withdrawn";
+            status: "waiting" | "approved" | "rejected" | "withdrawn" | "expired";
             step: number;
             thread_id: string | null;
             tool: string;
@@ -2259,6 +2456,8 @@ export interface components {
              * @example 2.50
              */
             cost_per_day?: string;
+            /** @description True to check the team and to compare it with the one in force, and to write nothing. */
+            dry_run?: boolean;
             lead: components["schemas"]["GivenLead"];
             /** @description The mission of the team, in up to 8000 bytes. */
             mission: string;
@@ -2274,9 +2473,13 @@ export interface components {
         CreateTeamResponse: {
             /** @description Its agents, the lead first. */
             agents: components["schemas"]["Name"][];
+            /** @description The agents whose profiles differ from those that were in force before. */
+            changes: components["schemas"]["AgentChanges"][];
             /** @description The position in the log of the newest of its definitions. */
             sequence: number;
             team: components["schemas"]["Name"];
+            /** @description What is probably a mistake and was accepted, such as the name of a tool that does not exist. */
+            warnings: string[];
         };
         /**
          * Format: date
@@ -2303,10 +2506,14 @@ export interface components {
              * @enum {unknown}
              */
             conduct?: "direct" | "background";
+            /** @description Seconds until a call that waits for a human's consent counts as rejected; 0 for never. */
+            consent_timeout?: number;
             /** @example 22:00 */
             day_ends_at?: string;
             /** @description Up to 4096 bytes. */
             description?: string;
+            /** @description True to check the profile and to compare it with the one in force, and to write nothing. */
+            dry_run?: boolean;
             /** @description Read-only tools that are called when a message arrives. Their results are shown to the model for the turn. */
             environment?: components["schemas"]["GivenPerception"][];
             /** @description True if the fast model first guesses the goal of a message. The guess is shown to the later steps of the turn. */
@@ -2374,8 +2581,10 @@ export interface components {
              * @example Europe/Berlin
              */
             time_zone?: string;
-            /** @description The tools it is offered, by name or by a prefix followed by *. */
+            /** @description The tools it is offered: names, prefixes followed by *, and groups such as group:mail; ! before one takes it out. */
             tools?: string[];
+            /** @description A name for this version of the agent, by which it can be returned to. */
+            version?: string;
         } | {
             mission?: string;
         } | {
@@ -2386,8 +2595,12 @@ export interface components {
         /** @description The agent existed before; this profile is in force. */
         DefineAgentResponse: {
             agent: components["schemas"]["Name"];
-            /** @description The position in the log of the definition in force. */
+            /** @description The fields in which the profile differs from the one that was in force before, by name. */
+            changes: components["schemas"]["ProfileChange"][];
+            /** @description The position in the log of the definition in force; 0 after a dry run for a new agent. */
             sequence: number;
+            /** @description What is probably a mistake and was accepted, such as the name of a tool that does not exist. */
+            warnings: string[];
         };
         /** @description The digests. */
         DigestProjectionResponse: {
@@ -2955,6 +3168,8 @@ export interface components {
         GivenLead: {
             caps?: components["schemas"]["GivenCaps"];
             commands?: components["schemas"]["GivenCommand"][];
+            /** @description Seconds until a call that waits for a human's consent counts as rejected; 0 for never. */
+            consent_timeout?: number;
             /** @example 22:00 */
             day_ends_at?: string;
             /** @description Up to 4096 bytes. */
@@ -3061,6 +3276,8 @@ export interface components {
         GivenWorker: {
             caps?: components["schemas"]["GivenCaps"];
             commands?: components["schemas"]["GivenCommand"][];
+            /** @description Seconds until a call that waits for a human's consent counts as rejected; 0 for never. */
+            consent_timeout?: number;
             /** @example 22:00 */
             day_ends_at?: string;
             /** @description A description of its skills, which the lead sees, too. Up to 4096 bytes. */
@@ -3310,6 +3527,14 @@ export interface components {
             next_before: number | null;
             /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
+        };
+        /** @description The versions of the agent. */
+        ListAgentVersionsResponse: {
+            /** @description True if the log, with its archive if it has one, holds all versions from the first one on. */
+            complete: boolean;
+            /** @description The value of before for the next page; null on the last page. */
+            next_before: number | null;
+            versions: components["schemas"]["AgentVersionRow"][];
         };
         /** @description The agents. */
         ListAgentsResponse: {
@@ -3671,7 +3896,7 @@ export interface components {
              * @description cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for keys of the scope admin.
              * @enum {unknown}
              */
-            command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove";
+            command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove" | "queue";
             /** @description Chosen by the client; if empty, the server makes one. */
             command_id?: components["schemas"]["ClientId"];
             /** @example 2.50 */
@@ -3883,6 +4108,14 @@ export interface components {
             /** @description The resources it used, if known: milliseconds for the times, bytes for max_rss_bytes. */
             wall_ms: number | null;
         };
+        /** @description A field in which two profiles of an agent differ. */
+        ProfileChange: {
+            /** @description The value after; missing if the field was removed. */
+            after?: components["schemas"]["Json"];
+            /** @description The value before; missing if the field had none. */
+            before?: components["schemas"]["Json"];
+            field: string;
+        };
         /** @description A read model. The fields of the live generation are none until there is one. */
         ProjectionRow: {
             generations: components["schemas"]["GenerationRow"][];
@@ -3931,6 +4164,29 @@ export interface components {
             /** @description The address that the user is to visit; none where it asks for fields. */
             url: string | null;
             user: string;
+        };
+        QueueTaskRequest: {
+            /** @description An agent whose conduct is background. */
+            agent: components["schemas"]["Name"];
+            /** @description Chosen by the client; if empty, the server makes one. */
+            request_id?: components["schemas"]["ClientId"];
+            /** @description The work to do, in words: whoever does it is shown nothing else of the conversation. */
+            text: string;
+            /** @description For people; if missing, it is taken from the text. */
+            title?: string;
+            user: components["schemas"]["Name"];
+        };
+        /** @description The request is in the log. The agent queues the task, or says why not: then there is no such task. */
+        QueueTaskResponse: {
+            /** @description The correlation id of all events that it leads to; the same as event_id. */
+            correlation_id: components["schemas"]["Uuid"];
+            /** @description The event that it became. */
+            event_id: components["schemas"]["Uuid"];
+            request_id: components["schemas"]["ClientId"];
+            /** @description The position of that event in the log; queries accept it as at_least. */
+            sequence: number;
+            /** @description The task that it becomes. */
+            task_id: components["schemas"]["Uuid"];
         };
         /** @description The rebuilds that have begun. */
         RebuildProjectionResponse: {
@@ -4107,6 +4363,14 @@ export interface components {
         RewrapDataKeysResponse: {
             /** @description The number of data keys that were wrapped with another master key. */
             rewrapped: number;
+        };
+        RollBackAgentRequest: {
+            /** @description True to compare that version with the profile in force, and to write nothing. */
+            dry_run?: boolean;
+            /** @description The position in the log of the definition to return to. Exactly one of sequence and version is given. */
+            sequence?: number;
+            /** @description The name of the version to return to; of several with this name, the newest. */
+            version?: string;
         };
         /** @description A secret that only the holder of the key can read. The content has "[secret <name>]" in its place. */
         SealedSecret: {
@@ -5520,6 +5784,51 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    changeAgent: {
+        parameters: {
+            query?: {
+                /** @description A name for this version of the agent, by which it can be returned to. */
+                version?: string;
+                /** @description True to check the change and to compare it with the profile in force, and to write nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description W3C trace context; what follows is part of that trace. */
+                traceparent?: components["parameters"]["traceparent"];
+            };
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeAgentBody"];
+            };
+        };
+        responses: {
+            /** @description The agent existed before; this profile is in force. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefineAgentResponse"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     forkAgent: {
         parameters: {
             query?: never;
@@ -5767,6 +6076,45 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    rollBackAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description W3C trace context; what follows is part of that trace. */
+                traceparent?: components["parameters"]["traceparent"];
+            };
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RollBackAgentRequest"];
+            };
+        };
+        responses: {
+            /** @description The agent existed before; this profile is in force. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefineAgentResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getAgentState: {
         parameters: {
             query?: {
@@ -5892,6 +6240,41 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listAgentVersions: {
+        parameters: {
+            query?: {
+                /** @description Those before this message of the log, which is `next_before` of the page before. */
+                before?: components["parameters"]["beforeMessage"];
+                /** @description So many at most. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: never;
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The versions of the agent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAgentVersionsResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     askWhatIf: {
         parameters: {
             query?: never;
@@ -5938,7 +6321,7 @@ export interface operations {
                 /** @description Only what concerns this user. */
                 user?: components["parameters"]["user"];
                 /** @description The status of the calls; withdrawn stands for those whose chain ended without an answer. */
-                status?: "waiting" | "approved" | "rejected" | "withdrawn" | "all";
+                status?: "waiting" | "approved" | "rejected" | "withdrawn" | "expired" | "all";
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
                 /** @description So many at most. */
@@ -8162,6 +8545,44 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    queueTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description W3C trace context; what follows is part of that trace. */
+                traceparent?: components["parameters"]["traceparent"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueueTaskRequest"];
+            };
+        };
+        responses: {
+            /** @description The request is in the log. The agent queues the task, or says why not: then there is no such task. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueTaskResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["Full"];
+        };
+    };
     getTask: {
         parameters: {
             query?: {
@@ -8200,6 +8621,40 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    awaitTask: {
+        parameters: {
+            query?: {
+                /** @description The longest wait, in milliseconds; if absent, 30000. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                task_id: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The task, over or not. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AwaitTaskResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
