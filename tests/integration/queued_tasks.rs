@@ -101,6 +101,48 @@ async fn a_wait_ends_with_the_task_or_with_its_time() {
 }
 
 #[tokio::test]
+async fn a_chat_client_gets_the_result_of_the_work_if_it_asks_for_it() {
+    let acknowledging = SCENARIO.replace(
+        "rules:\n",
+        r#"rules:
+  - name: acknowledge
+    when: { system_starts_with: You are agent.acknowledge, user_contains: fees, tools_offered: task.queue }
+    reply:
+      text: "I will look."
+      tool_calls: [{ tool: task.queue, arguments: { text: "{{ user }}" } }]
+  - name: small-talk
+    when: { system_starts_with: You are agent.acknowledge }
+    reply: "Hello."
+"#,
+    );
+    let world = start(Wanted::new(&acknowledging)).await;
+    let ask = async |text: &str, metadata: Value, stream: bool| {
+        let messages = json!([{ "role": "user", "content": text }]);
+        let body = json!({ "model": "scout", "messages": messages, "metadata": metadata, "stream": stream });
+        let answer = reqwest::Client::new().post(world.url("/v1/chat/completions")).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    for (text, metadata, expected) in [
+        ("the fees", json!({}), "I will look."),
+        ("all fees", json!({ "answer": "acknowledgement" }), "I will look."),
+        ("new fees", json!({ "answer": "result" }), "What came of it: new fees."),
+        ("hi there", json!({ "answer": "result" }), "Hello."),
+    ] {
+        let (status, answer) = ask(text, metadata, false).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((status, &answer["choices"][0]["message"]["content"]), (200, &json!(expected)), "{answer}");
+    }
+    let (status, streamed) = ask("old fees", json!({ "answer": "result" }), true).await;
+    assert!(
+        status == 200 && streamed.contains("What came of it: old fees.") && !streamed.contains("I will look"),
+        "{streamed}"
+    );
+    let (status, wrong) = ask("hi", json!({ "answer": "soon" }), false).await;
+    assert!(status == 400 && wrong.contains("metadata.answer"), "{wrong}");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn an_agent_without_a_queue_is_given_no_task() {
     let world = start(Wanted::new(SCENARIO)).await;
     let task = |agent: &str| json!({ "user": "ann", "agent": agent, "text": "look" });

@@ -36,6 +36,7 @@ const CROWDED: &str = "others are owed one of gateway.max_streams who have fewer
 const USER: HeaderName = HeaderName::from_static("kairo-user");
 const THREAD: HeaderName = HeaderName::from_static("kairo-thread");
 const ASIDE: HeaderName = HeaderName::from_static("kairo-aside");
+const ANSWER: HeaderName = HeaderName::from_static("kairo-answer");
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The number of times that OpenAI's libraries have sent the request before.
 const RETRIES: HeaderName = HeaderName::from_static("x-stainless-retry-count");
@@ -72,6 +73,7 @@ pub async fn create_completion(
         reject_newer_features(&chat)?;
     }
 
+    let awaits_work = chat.awaits_work || parse_answer_header(&headers)?;
     let asking = ChatSubmission {
         gateway: &gateway,
         caller: &caller,
@@ -83,7 +85,8 @@ pub async fn create_completion(
         key: idempotency_key(&headers)?,
         is_retry: headers.get(RETRIES).is_some_and(|count| count.as_bytes() != b"0"),
         is_aside: may_bring && (chat.is_aside || headers.get(ASIDE).is_some_and(|value| value.as_bytes() == b"true")),
-        streams: chat.stream && !agent.plans && !chat.tools.requires_checked_answer(),
+        awaits_work,
+        streams: chat.stream && !awaits_work && !agent.plans && !chat.tools.requires_checked_answer(),
         principal: caller.principal().to_string(),
         may_bring,
         chat: &chat,
@@ -169,6 +172,14 @@ fn named_conversation(headers: &HeaderMap, chat: &CompletionRequest) -> Option<S
         named.truncate(named.floor_char_boundary(CONVERSATION_BYTES));
         named
     })
+}
+
+/// Returns true if the header asks for the result of work.
+fn parse_answer_header(headers: &HeaderMap) -> Result<bool, ChatError> {
+    let Some(value) = headers.get(&ANSWER) else { return Ok(false) };
+    let wrong =
+        || ChatError::invalid(Some(ANSWER.as_str()), format!("header {ANSWER}: expected acknowledgement or result"));
+    value.to_str().ok().and_then(request::is_result).ok_or_else(wrong)
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ChatError> {

@@ -11,6 +11,7 @@ mod error;
 mod identity;
 mod models;
 mod questions;
+mod queued_work;
 mod request;
 mod streamed_answer;
 mod submission;

@@ -38,6 +38,8 @@ pub struct CompletionRequest {
     pub conversation: Option<String>,
     /// True if it is no turn of a conversation.
     pub is_aside: bool,
+    /// True if the answer is to be the result of the work that an agent in the background queues.
+    pub awaits_work: bool,
     pub stream: bool,
     /// True if a stream ends with its token usage.
     pub include_usage: bool,
@@ -79,6 +81,7 @@ pub fn parse(body: &[u8], limits: &GatewayConfig) -> Result<CompletionRequest, C
         thread: thread_name(&given),
         conversation: first_text_field(metadata, &["conversation_id", "chat_id", "session_id"]),
         is_aside,
+        awaits_work: parse_answer_kind(metadata.and_then(|metadata| metadata.get("answer")))?,
         user,
         stream: parse_flag(given.get("stream"), "stream")?,
         include_usage,
@@ -88,6 +91,25 @@ pub fn parse(body: &[u8], limits: &GatewayConfig) -> Result<CompletionRequest, C
         input: read.input,
         tools,
     })
+}
+
+/// Returns true if the answer is to be the result of work.
+fn parse_answer_kind(value: Option<&Value>) -> Result<bool, ChatError> {
+    match value.map(|value| value.as_str().unwrap_or_default()) {
+        None => Ok(false),
+        Some(kind) => is_result(kind).ok_or_else(|| {
+            ChatError::invalid(Some("metadata.answer"), "metadata.answer: acknowledgement or result is expected")
+        }),
+    }
+}
+
+/// Returns whether this kind of answer is the result of work; none for a kind that there is not.
+pub fn is_result(kind: &str) -> Option<bool> {
+    match kind {
+        "acknowledgement" => Some(false),
+        "result" => Some(true),
+        _ => None,
+    }
 }
 
 /// The thread that a request names: `metadata.thread_id`, or OpenAI's `conversation`, a text or an object with an id.
@@ -231,6 +253,14 @@ mod tests {
         assert_eq!(with("stream", json!("yes")).unwrap_err().param.as_deref(), Some("stream"));
         assert_eq!(with("user", json!(7)).unwrap_err().param.as_deref(), Some("user"));
         assert_eq!(parse("[".repeat(100_000).as_bytes(), &limits()).unwrap_err().status.as_u16(), 400);
+    }
+
+    #[test]
+    fn an_answer_is_an_acknowledgement_or_a_result() {
+        let awaits = |kind: &str| with("metadata", json!({ "answer": kind })).map(|chat| chat.awaits_work);
+        assert_eq!((awaits("acknowledgement").unwrap(), awaits("result").unwrap()), (false, true));
+        assert_eq!(awaits("soon").unwrap_err().param.as_deref(), Some("metadata.answer"));
+        assert!(!with("metadata", json!({})).unwrap().awaits_work);
     }
 
     #[test]

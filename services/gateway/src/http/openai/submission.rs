@@ -55,6 +55,8 @@ pub struct ChatSubmission<'a> {
     pub is_retry: bool,
     /// True if it is no turn of a conversation.
     pub is_aside: bool,
+    /// True if the answer is the result of the work that the turn queues, and not the acknowledgement.
+    pub awaits_work: bool,
     /// True if the output of models is shown while they write it.
     pub streams: bool,
     /// The caller, as the log names them.
@@ -238,7 +240,7 @@ impl ChatSubmission<'_> {
         let conversations = gateway.conversations.clone();
         let mut waiting = TurnWait {
             event_id,
-            turn: ChatTurn::new(event_id, message_id),
+            turn: ChatTurn::new(event_id, message_id).awaiting_work(self.awaits_work),
             log,
             tokens,
             deadline: Instant::now() + Duration::from_millis(gateway.config.openai_wait_ms),
