@@ -189,8 +189,8 @@ async fn a_call_is_approved_with_other_arguments() {
     assert!(result.payload.to_string().contains("+09:00"), "{:?}", result.payload);
     let decided = row(&world, &id).await;
     assert_eq!((&decided["arguments"], &decided["changed_arguments"]), (&json!({}), &changed), "{decided}");
-    let (_, requests) = world.get("/v1/agents/clerk/requests").await;
-    assert!(requests.to_string().contains("approved the call of tools.now with other arguments"), "{requests}");
+    let (_, state) = world.get("/v1/agents/clerk/state").await;
+    assert!(state.to_string().contains("approved the call of tools.now with other arguments"), "{state}");
 
     let (sent, id) = ask_for_consent(&world, "mireille").await;
     let output = kairo(&world, &["approve", &id, "--set", "time_zone=Asia/Kolkata", "--note", "for Asha"]).await;

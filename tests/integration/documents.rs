@@ -389,7 +389,9 @@ fn mistake(arguments: &[String]) -> Option<String> {
             let Some(known) = command.get_arguments().find(|known| known.get_long() == Some(name)) else {
                 return Some(format!("{} has no --{name}", command.get_name()));
             };
-            if known.get_action().takes_values() && value.is_none() && arguments.next().is_none() {
+            let needs_value = known.get_num_args().is_none_or(|values| values.min_values() > 0);
+            let takes_next = known.get_action().takes_values() && needs_value && value.is_none();
+            if takes_next && arguments.next().is_none() {
                 return Some(format!("--{name} lacks its value"));
             }
             continue;

@@ -13,13 +13,15 @@ use crate::{
 };
 
 /// Operations that Schemathesis does not try.
-const NOT_TRIED: [&str; 4] = [
+const NOT_TRIED: [&str; 5] = [
     // Its answer has no end.
     "streamEvents",
     // Its answer is not one of HTTP.
     "connect",
     // Every right one takes an answer of an agent.
     "completeChat",
+    // It waits for as long as it is asked to: `queued_tasks` tries it.
+    "awaitTask",
     // Its body is no JSON: `multimodal` tries it.
     "storeObject",
 ];
@@ -171,6 +173,7 @@ async fn what_is_wrong_with_a_request_is_answered_as_documented() {
             let query = match operation.name() {
                 "getInnerStateHistory" => "?key=nothing",
                 "getAgentRequests" => "?at=1",
+                "awaitTask" => "?timeout_ms=0",
                 _ => "",
             };
             assert_answered(&operation, 404, operation.request(&world, query).send().await.unwrap()).await;

@@ -1755,7 +1755,7 @@ pub struct AgentDecision {
     /// The number of tokens of its completions whose price is not known; set only if the cost is.
     #[prost(uint64, tag = "30")]
     pub unpriced_tokens: u64,
-    /// The same for the calls that were given up.
+    /// The cost, and the tokens without a known price, of the calls that were given up.
     #[prost(uint64, tag = "31")]
     pub given_up_cost: u64,
     #[prost(uint64, tag = "32")]
@@ -11279,7 +11279,7 @@ pub struct ListActionsRequest {
     #[prost(bool, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub in_flight: bool,
-    /// The same as status=in_doubt.
+    /// If true, returns only actions in doubt, as status=in_doubt does.
     #[prost(bool, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub in_doubt: bool,

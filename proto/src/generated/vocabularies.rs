@@ -650,7 +650,6 @@ fields! {
     ChooseRequest.option as option_word: OfferAnswer,
     ApproveRequest.verdict as verdict_word: Verdict,
     AnswerQuestionRequest.action as action_word: QuestionAnswered,
-    OrderRequest.command as command_word: OrderedCommand,
     DefineAgentRequest.interjection as interjection_word: Interjection,
     DefineAgentRequest.planning as planning_word: Planning,
     DefineAgentRequest.threads as threads_word: Threads,

@@ -117,9 +117,15 @@ impl<V: Display> RequestFields<V> {
 
     /// Adds an error for each of these names that no field read so far has.
     pub fn require_known<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.errors.extend(self.unknown_names(names).map(|problem| problem.errors).unwrap_or_default());
+    }
+
+    /// The problem with each of these names that no field read so far has; none if all are known.
+    pub fn unknown_names<'a>(&self, names: impl Iterator<Item = &'a str>) -> Option<Problem> {
         let expected = self.known_fields();
         let unknown = names.filter(|name| !self.known.contains(name)).map(|name| unknown_field(name, &expected));
-        self.errors.extend(unknown.collect::<Vec<_>>());
+        let errors: Vec<FieldError> = unknown.collect();
+        (!errors.is_empty()).then(|| Problem::invalid_fields(errors))
     }
 
     fn known_fields(&self) -> String {

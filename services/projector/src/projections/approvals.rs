@@ -13,14 +13,13 @@ use super::{ProjectedRecord, chains::step_of, decided_events, entered_by, turn_o
 use crate::changes::{ActionVerdict, ApprovalExpiry, ApprovalRequest, ApprovalWithdrawal, TableChanges};
 
 pub fn project(fact: &ProjectedRecord, changes: &mut TableChanges) {
-    match &fact.record.body {
-        Body::AgentApproval(approval) => project_verdict(fact, approval, changes),
-        Body::TaskDue(due) => {
-            if let Ok(action_id) = Uuid::parse_str(&due.task_id) {
-                changes.expiries.push(ApprovalExpiry { sequence: fact.sequence, action_id });
-            }
-        }
-        _ => {}
+    if let Body::AgentApproval(approval) = &fact.record.body {
+        project_verdict(fact, approval, changes);
+    }
+    if let Body::TaskDue(due) = &fact.record.body
+        && let Ok(action_id) = Uuid::parse_str(&due.task_id)
+    {
+        changes.expiries.push(ApprovalExpiry { sequence: fact.sequence, action_id });
     }
     for (position, event, what) in decided_events(fact) {
         let Decided::Chain(what) = what.about() else { continue };

@@ -110,7 +110,7 @@ pub mod commands_server {
         >;
         /// Import a conversation from elsewhere. The document is one written by kairo conversation export. It becomes history
         /// of the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside.
-        /// The same document again changes nothing.
+        /// Imported again, the document changes nothing.
         async fn import_conversation(
             &self,
             request: tonic::Request<::kairo_proto::v1::ImportConversationRequest>,

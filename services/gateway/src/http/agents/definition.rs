@@ -89,6 +89,13 @@ impl ProfilePatch {
         }
     }
 
+    /// Refuses a change of a field that no profile has.
+    pub fn require_known_fields(&self, agent: &Name, limits: &GatewayConfig) -> Result<(), Problem> {
+        let mut fields = RequestFields::from_nested(&Value::Object(Map::new()))?;
+        ProfileFields::from_fields(&mut fields, Some(agent), limits);
+        fields.unknown_names(self.0.keys().map(String::as_str)).map_or(Ok(()), Err)
+    }
+
     /// The profile with this change.
     ///
     /// # Errors

@@ -48,6 +48,7 @@ pub async fn change_agent(
     let agent = query::path_agent(path)?;
     let options = DefinitionOptions::from_query(query.as_deref())?;
     let patch = ProfilePatch::parse(&body)?;
+    patch.require_known_fields(&agent, &gateway.config)?;
     let writer = DefinitionWriter { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
     let apply = |current: &CurrentDefinition| {
         let before = current.profile.as_ref().ok_or_else(|| unknown_agent(&agent))?;
