@@ -75,10 +75,14 @@ async fn single_fields_change_and_nothing_else_does() {
     let now = profile(&world, "cook").await;
     assert!(fields.iter().all(|field| now[field] == 3), "{now}");
 
-    let (status, refused) = patch(&world, "/v1/agents/cook", json!({ "mission": "Know.", "mood": null })).await;
-    let wrong: BTreeSet<&str> =
-        refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
-    assert_eq!((status, wrong), (400, BTreeSet::from(["conduct", "mood", "owner"])));
+    for (wrong, expected) in [
+        (json!({ "mission": "Know." }), BTreeSet::from(["conduct", "owner"])),
+        (json!({ "mood": null, "colour": "red" }), BTreeSet::from(["colour", "mood"])),
+    ] {
+        let (status, refused) = patch(&world, "/v1/agents/cook", wrong).await;
+        let fields = refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap());
+        assert_eq!((status, fields.collect()), (400, expected));
+    }
     let (status, unknown) = patch(&world, "/v1/agents/nobody", json!({ "prompt": "x" })).await;
     assert_eq!(status, 404, "{unknown}");
     let team = json!({
@@ -105,7 +109,7 @@ async fn an_agent_returns_to_an_earlier_version() {
 
     let (_, page) = world.get("/v1/agents/cook/versions?limit=2").await;
     let names: Vec<&Value> = page["versions"].as_array().unwrap().iter().map(|row| &row["version"]).collect();
-    assert_eq!((names, &page["complete"]), (vec![&Value::Null, &json!("second")], &json!(true)));
+    assert_eq!((names, &page["is_complete"]), (vec![&Value::Null, &json!("second")], &json!(true)));
     let next = format!("/v1/agents/cook/versions?limit=2&before={}", page["next_before"]);
     let (_, rest) = world.get(&next).await;
     assert_eq!((&rest["versions"][0]["sequence"], &rest["next_before"]), (&first["sequence"], &Value::Null));
@@ -173,7 +177,7 @@ async fn a_file_of_agents_and_teams_is_applied_once() {
 
     let dry = apply(&["--dry-run"]).await;
     assert_eq!(dry.status.code(), Some(0), "{dry:?}");
-    assert_eq!(lines(&dry).last(), Some(&"3 to create, 0 to change, 0 unchanged; nothing is written yet"));
+    assert_eq!(lines(&dry).last(), Some(&"3 to create, 0 to change, 0 unchanged (dry run, nothing was written)"));
     assert_eq!(world.get("/v1/agents/cook/versions").await.0, 404);
     let first = apply(&[]).await;
     assert_eq!(lines(&first).last(), Some(&"3 created, 0 changed, 0 unchanged"), "{first:?}");
@@ -225,7 +229,7 @@ async fn the_command_line_changes_shows_and_returns() {
     let history = kairo(&world, &["agents", "history", "cook"]).await;
     assert_eq!(lines(&history).len(), 4, "{history:?}");
     let back = kairo(&world, &["agents", "rollback", "cook", "--to", "brief"]).await;
-    assert_eq!(lines(&back)[0], "cook is as it was in version brief; it differs in:", "{back:?}");
+    assert_eq!(lines(&back)[0], "cook is back at version brief; changes:", "{back:?}");
     world.projected().await;
     let shown = kairo(&world, &["agents", "show", "cook"]).await;
     let shown = lines(&shown).join("\n");

@@ -212,7 +212,7 @@ const UNREPEATABLE: &[&str] = &[
 /// The folders of the crates that are delivered.
 const PRODUCT: [&str; 3] = ["services", "crates", "clients/cli"];
 /// Longest file, in lines, comments, tests and generated code aside.
-const LONGEST: usize = 440;
+const LONGEST: usize = 420;
 /// Calls that tie a task to its replica.
 const HOSTS: [&str; 2] = [".host_task(", ".host("];
 

@@ -211,8 +211,8 @@ impl AgentState {
         }
     }
 
-    /// Tells the turn whose step a human was asked about. The model sees the call with the arguments that were used, and
-    /// must know whose they are.
+    /// Adds a notice to the turn that asked for consent: the model sees the call with the changed arguments, and must know
+    /// who changed them.
     fn add_notice_of_step(&mut self, sequence: u64, request: &str, text: String) {
         let is_it =
             |run: &StepRun| matches!(&run.state, StepState::Approved { request: of, .. } if of.to_string() == request);
@@ -232,7 +232,7 @@ impl AgentState {
         true
     }
 
-    /// Rejects a call that nobody has consented to in time; whether there is such a call.
+    /// Rejects a call that nobody has answered in time. Returns true if there was such a call.
     pub(super) fn expire_approval(&mut self, record: &Record, request: &str, due_at: &str) -> bool {
         let Some((step, due)) = step_awaiting_approval(self.turns.values_mut(), request) else { return false };
         step.state = StepState::Rejected { reason: format!("nobody had answered by {due_at}") };

@@ -1,28 +1,27 @@
 //! A thread as a model is shown it: bounded, the oldest dropped first.
 
+mod entry;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeSet, VecDeque},
     sync::Arc,
 };
 
 use jiff::Timestamp;
-use kairo_proto::v1::{Part, Say};
+use kairo_proto::v1::Part;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{
-    chat_client::ClientCall, message_content, message_content::MessageContent, provenance::Provenance,
-    request::short_call_id, shared::Shared, state::is_none, truncation::without_range,
-};
+pub(crate) use self::entry::{cut_to, cut_to_entry};
+pub use self::entry::{ThreadCall, ThreadEntry};
+use super::{provenance::Provenance, shared::Shared, state::is_none};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
-/// Text one entry keeps for the model, in bytes. The log has the whole.
-const ENTRY_BYTES: usize = 32 * 1024;
 /// Images and audio of one result that are kept for the model; the runner sends fewer.
 const RESULT_PARTS: usize = 16;
-/// Of what people were told of a failure, so much is kept for the model, in bytes.
-const FAILURE_BYTES: usize = 500;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
@@ -107,69 +106,6 @@ const SUMMED_UP: usize = 50;
 const FRESH: usize = 100;
 /// Tools that were found in it and that requests list: of more, the oldest are forgotten.
 const FOUND_TOOLS: usize = 32;
-
-/// An entry of a thread, as shown to a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum ThreadEntry {
-    User {
-        turn: Uuid,
-        words: MessageContent,
-    },
-    Said {
-        turn: Uuid,
-        text: String,
-    },
-    Called {
-        turn: Uuid,
-        text: String,
-        calls: Vec<ThreadCall>,
-        /// Reasoning details to send back to the model server with the calls while the turn lasts.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reasoning_details: String,
-        /// Other fields to send back: a JSON object as text.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        passed_back: String,
-    },
-    /// Calls of tools of a chat client, which the client carries out.
-    Client {
-        turn: Uuid,
-        text: String,
-        calls: Vec<ClientCall>,
-    },
-    /// Something that happened, and that nobody said.
-    Notice {
-        turn: Uuid,
-        text: String,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ThreadCall {
-    pub action: Uuid,
-    pub tool: String,
-    pub arguments: String,
-    pub since: Timestamp,
-    /// Nothing about it stands in the log up to here.
-    pub after: u64,
-    /// Absent while it runs.
-    pub result: Option<String>,
-    /// The id by which the model knows it; empty where no model made it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub call_id: String,
-    /// Fields to send back to the model server with the call while the turn lasts: a JSON object as text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub passed_back: String,
-    /// Images and audio that came with its result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
-}
-
-impl ThreadCall {
-    /// The id by which requests name it.
-    pub fn id(&self) -> String {
-        if self.call_id.is_empty() { short_call_id(self.action) } else { self.call_id.clone() }
-    }
-}
 
 /// Fields to send back to the model server with all calls of one answer while the turn lasts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -406,131 +342,5 @@ impl Thread {
         self.times.drain(..timed);
         let words = self.title.len() + self.summary.len() + self.analysis.len();
         self.bytes = bytes + words + self.fresh.iter().map(|event| event.len()).sum::<usize>();
-    }
-}
-
-impl ThreadEntry {
-    /// Builds an entry from an agent's words. A failure becomes a notice, so that a model does not take it for its own
-    /// answer.
-    pub(super) fn from_say(turn: Uuid, say: &Say) -> Self {
-        match say.failure.as_str() {
-            "" => Self::Said { turn, text: cut_to_entry(&say.text) },
-            kind => Self::failure_notice(turn, kind, &say.text),
-        }
-    }
-
-    /// Builds the notice of a failed request, with the kind and the text of the failure.
-    pub(super) fn failure_notice(turn: Uuid, kind: &str, text: &str) -> Self {
-        let text = format!("What was asked for was not done ({kind}): {}", cut_to(text, FAILURE_BYTES));
-        Self::Notice { turn, text }
-    }
-
-    pub fn turn(&self) -> Uuid {
-        match self {
-            ThreadEntry::User { turn, .. }
-            | ThreadEntry::Said { turn, .. }
-            | ThreadEntry::Called { turn, .. }
-            | ThreadEntry::Client { turn, .. }
-            | ThreadEntry::Notice { turn, .. } => *turn,
-        }
-    }
-
-    /// Returns the entry in another turn, which continues its own.
-    pub(super) fn with_turn(&self, turn: Uuid) -> Self {
-        let mut entry = self.clone();
-        match &mut entry {
-            ThreadEntry::User { turn: of, .. }
-            | ThreadEntry::Said { turn: of, .. }
-            | ThreadEntry::Called { turn: of, .. }
-            | ThreadEntry::Client { turn: of, .. }
-            | ThreadEntry::Notice { turn: of, .. } => *of = turn,
-        }
-        entry
-    }
-
-    /// The calls it holds.
-    pub(super) fn calls(&self) -> &[ThreadCall] {
-        match self {
-            ThreadEntry::Called { calls, .. } => calls,
-            ThreadEntry::User { .. }
-            | ThreadEntry::Said { .. }
-            | ThreadEntry::Client { .. }
-            | ThreadEntry::Notice { .. } => &[],
-        }
-    }
-
-    /// Returns true if the entry is a summary of earlier ones.
-    fn is_summary(&self) -> bool {
-        matches!(self, ThreadEntry::Notice { text, .. } if text.starts_with(SUMMARIZED))
-    }
-
-    /// Returns true for the message of a turn that is not over, and for a call that still runs.
-    pub(super) fn is_open(&self, turns: &BTreeSet<Uuid>) -> bool {
-        match self {
-            ThreadEntry::User { turn, .. } => turns.contains(turn),
-            ThreadEntry::Called { calls, .. } => calls.iter().any(|call| call.result.is_none()),
-            ThreadEntry::Client { calls, .. } => calls.iter().any(|call| call.result.is_none()),
-            ThreadEntry::Said { .. } | ThreadEntry::Notice { .. } => false,
-        }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            ThreadEntry::User { words, .. } => words.bytes(),
-            ThreadEntry::Said { text, .. } | ThreadEntry::Notice { text, .. } => text.len(),
-            ThreadEntry::Called { text, calls, reasoning_details, passed_back, .. } => {
-                let call = |call: &ThreadCall| {
-                    let parts = call.parts.iter().map(message_content::part_bytes).sum::<usize>();
-                    call.arguments.len() + call.passed_back.len() + call.result.as_ref().map_or(0, String::len) + parts
-                };
-                text.len() + reasoning_details.len() + passed_back.len() + calls.iter().map(call).sum::<usize>()
-            }
-            ThreadEntry::Client { text, calls, .. } => {
-                let call = |call: &ClientCall| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
-                text.len() + calls.iter().map(call).sum::<usize>()
-            }
-        }
-    }
-}
-
-/// At most [`ENTRY_BYTES`] of a text, saying so when it was cut.
-pub(super) fn cut_to_entry(text: &str) -> String {
-    cut_to(text, ENTRY_BYTES)
-}
-
-/// At most `bytes` of a text, saying so when it was cut, also before.
-pub(super) fn cut_to(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    without_range(text, text.floor_char_boundary(bytes)..text.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_oldest_makes_room_in_steps_so_that_what_is_shown_begins_alike() {
-        for (limit, bytes, in_steps, most_beginnings) in [
-            (200, 10, true, 1_000 / 50 + 1),
-            (200, 10, false, 1_000),
-            (20, 10, true, 1_000),
-            (10_000, 4_000, true, 100),
-        ] {
-            let (mut thread, mut beginnings) = (Thread::default(), BTreeSet::new());
-            for at in 1..=1_000 {
-                let text = format!("{at} {}", "x".repeat(bytes));
-                thread.push(
-                    at,
-                    ThreadEntry::Said { turn: Uuid::nil(), text },
-                    EntryRetention { limit, now: None, in_steps },
-                );
-                assert!(thread.entries.len() <= limit);
-                beginnings.insert(format!("{:?}", thread.entries().next()));
-            }
-            let is_full = thread.entries.len() * 4 >= limit.min(THREAD_BYTES / bytes) * 3 - 4;
-            assert!(is_full && beginnings.len() <= most_beginnings, "{limit} {bytes} {in_steps}: {}", beginnings.len());
-        }
     }
 }

@@ -4,17 +4,19 @@
 //! then the head that names them, under the revision of the head before. Its key says the format, and what its writer
 //! understands of the log: replicas of two builds side by side each have their own.
 
+mod encoding;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{Read, Write},
     ops::ControlFlow,
 };
 
 use bytes::Bytes;
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
-    bus::{Bus, BusError, data_keys::DataKeyHolder},
+    bus::{Bus, BusError},
     hash_chain::ChainRole,
     ids::Name,
     ownership::checkpoint::StateFormat,
@@ -24,10 +26,12 @@ use kairo_core::{
 };
 use kairo_mind::log::{Log, SNAPSHOT_VERSION, Snapshot};
 use kairo_proto::Body;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::handover_state::LaneAnswers;
+use encoding::{IN_PARTS, SEALED, WHOLE, digest, join_parts, part_count, split_seal_flag};
+pub(crate) use encoding::{open_content, pack, seal_content, unpack};
 
 /// The place name that snapshots are sealed under.
 const PLACE: &str = "snapshot";
@@ -35,16 +39,8 @@ const PLACE: &str = "snapshot";
 pub(crate) const PART: usize = 700_000;
 /// Parts of a snapshot at most; far above what the bounds of a state allow.
 const PARTS: usize = 64;
-/// First byte of an entry: the snapshot itself, or the number of its parts and what they add up to.
-const WHOLE: u8 = 1;
-const IN_PARTS: u8 = 2;
-/// Added where it is sealed with the agent's data key.
-const SEALED: u8 = 64;
 /// Pending messages that are read at once.
 const READS_AT_ONCE: usize = 32;
-/// The largest size that a snapshot may unpack to, in bytes.
-const UNPACKED: u64 = 256 * 1024 * 1024;
-
 /// The format that this build writes.
 pub const FORMAT: StateFormat = StateFormat { version: SNAPSHOT_VERSION, reader: READER };
 
@@ -411,85 +407,12 @@ async fn read<T: DeserializeOwned>(bus: &Bus, agent: &Name, head: &[u8]) -> Resu
     Ok(open_content(bus, agent, PLACE, packed, is_sealed).await?.and_then(|packed| unpack(&packed)))
 }
 
-/// Sealed with the agent's data key, where content is sealed; and whether it is.
-pub(crate) async fn seal_content(
-    bus: &Bus,
-    agent: &Name,
-    place: &str,
-    packed: Vec<u8>,
-) -> Result<(Vec<u8>, bool), BusError> {
-    Ok(match bus.seal_bytes(DataKeyHolder::Agent(agent.as_str()), place, &packed).await? {
-        Some(sealed) => (sealed, true),
-        None => (packed, false),
-    })
-}
-
-/// Returns the bytes as they were before `sealed`; `None` if nobody can open them any more.
-pub(crate) async fn open_content(
-    bus: &Bus,
-    agent: &Name,
-    place: &str,
-    packed: Vec<u8>,
-    is_sealed: bool,
-) -> Result<Option<Vec<u8>>, BusError> {
-    match is_sealed {
-        true => bus.open_bytes(DataKeyHolder::Agent(agent.as_str()), place, &packed).await,
-        false => Ok(Some(packed)),
-    }
-}
-
 /// The snapshot of an agent that these entries of the bucket hold, by their keys; none if there is none, or none that
 /// this version can use without a key. For whoever audits what was written.
 pub fn decode(agent: &Name, entries: &BTreeMap<String, Bytes>) -> Option<Snapshot> {
     let head = entries.get(&key(agent))?;
     let parts = (0..part_count(head)).map(|number| entries.get(&part_key(agent, number)).cloned());
     unpack(&join_parts(head, &parts.collect::<Option<Vec<Bytes>>>()?)?)
-}
-
-/// The head as it is of one that is not sealed, and whether it is.
-fn split_seal_flag(head: &[u8]) -> (Vec<u8>, bool) {
-    let mut head = head.to_vec();
-    match head.first_mut() {
-        Some(kind) if *kind >= SEALED => {
-            *kind -= SEALED;
-            (head, true)
-        }
-        _ => (head, false),
-    }
-}
-
-/// Returns the number of other entries that belong to this one.
-fn part_count(head: &[u8]) -> usize {
-    match head {
-        [IN_PARTS, count, ..] => usize::from(*count),
-        _ => 0,
-    }
-}
-
-fn join_parts(head: &[u8], parts: &[Bytes]) -> Option<Vec<u8>> {
-    match head {
-        [WHOLE, packed @ ..] => Some(packed.to_vec()),
-        [IN_PARTS, _, wanted @ ..] => {
-            let packed = parts.concat();
-            // Parts of another one may have been written since.
-            (digest(&packed).as_bytes() == wanted).then_some(packed)
-        }
-        _ => None,
-    }
-}
-
-pub(crate) fn pack(snapshot: &impl Serialize) -> (Vec<u8>, usize) {
-    let json = serde_json::to_vec(snapshot).unwrap_or_default();
-    let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 3), Compression::fast());
-    // Writing to memory does not fail.
-    let _ = encoder.write_all(&json);
-    (encoder.finish().unwrap_or_default(), json.len())
-}
-
-pub(crate) fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
-    let mut json = Vec::new();
-    DeflateDecoder::new(packed).take(UNPACKED).read_to_end(&mut json).ok()?;
-    serde_json::from_slice(&json).ok()
 }
 
 /// Returns the key of the agent's snapshot in the format of this build.
@@ -499,67 +422,4 @@ pub fn key(agent: &Name) -> String {
 
 fn part_key(agent: &Name, number: usize) -> String {
     format!("part.{agent}.{}.{number}", FORMAT.to_key())
-}
-
-/// Computes the digest of the joined parts.
-fn digest(packed: &[u8]) -> Uuid {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, packed)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn of_a_snapshot_of_another_shape_it_is_known_how_far_it_was_read() {
-        let log = Uuid::from_u128(7);
-        let newer = json!({ "version": 99, "log": log, "through": 40, "state": "of another shape", "more": [1] });
-        let (packed, _) = pack(&newer);
-        assert!(unpack::<Snapshot>(&packed).is_none());
-        assert_eq!(unpack::<Reach>(&packed), Some(Reach { log, through: 40 }));
-        let own = Log::default().snapshot(log);
-        assert_eq!(unpack::<Reach>(&pack(&own).0), Some(Reach { log, through: own.through }));
-    }
-
-    #[test]
-    fn a_snapshot_is_of_the_log_that_has_what_it_read_last() {
-        let (ann, bob) = (Name::parse("ann").unwrap(), Name::parse("bob").unwrap());
-        let mut headers = async_nats::HeaderMap::new();
-        headers.insert("ce-id", Uuid::from_u128(1).to_string());
-        let there = RawMessage {
-            sequence: 40,
-            subject: "kairo.agent.ann.message".into(),
-            partition: Some(0),
-            headers,
-            payload: Bytes::new(),
-            sealed: None,
-            stored: jiff::Timestamp::UNIX_EPOCH,
-        };
-        let of = |last| Snapshot { through: 40, last, ..Log::default().snapshot(Uuid::nil()) };
-        assert!(is_last(&ann, &of(Some(Uuid::from_u128(1))), &there) && is_last(&ann, &of(None), &there));
-        assert!(!is_last(&ann, &of(Some(Uuid::from_u128(2))), &there) && !is_last(&bob, &of(None), &there));
-    }
-
-    #[test]
-    fn a_snapshot_in_parts_is_put_together_unless_one_is_missing_or_of_another() {
-        let agent = Name::parse("ann").unwrap();
-        let snapshot = Log::default().snapshot(Uuid::from_u128(7));
-        let (packed, _) = pack(&snapshot);
-        let whole = BTreeMap::from([(key(&agent), Bytes::from([&[WHOLE], &packed[..]].concat()))]);
-        assert_eq!(decode(&agent, &whole).unwrap().log, snapshot.log);
-        assert!(decode(&Name::parse("bob").unwrap(), &whole).is_none());
-
-        let (first, second) = packed.split_at(packed.len() / 2);
-        let head = [&[IN_PARTS, 2], &digest(&packed).as_bytes()[..]].concat();
-        let entries = [(key(&agent), &head[..]), (part_key(&agent, 0), first), (part_key(&agent, 1), second)];
-        let mut entries: BTreeMap<String, Bytes> =
-            entries.into_iter().map(|(key, value)| (key, Bytes::copy_from_slice(value))).collect();
-        assert_eq!(decode(&agent, &entries).unwrap().log, snapshot.log);
-        entries.insert(part_key(&agent, 1), Bytes::copy_from_slice(first));
-        assert!(decode(&agent, &entries).is_none());
-        entries.remove(&part_key(&agent, 1));
-        assert!(decode(&agent, &entries).is_none());
-    }
 }

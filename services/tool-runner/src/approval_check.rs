@@ -141,7 +141,7 @@ impl ApprovalChecker {
 /// A human's answer to a request for consent.
 struct HumanVerdict {
     verdict: Verdict,
-    /// The arguments approved in place of those that were asked for; empty for those.
+    /// The arguments approved in place of those that were asked for; empty if none were changed.
     arguments: String,
 }
 

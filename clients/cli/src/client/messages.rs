@@ -75,7 +75,7 @@ pub struct NewApproval {
     /// For the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// In place of those that were asked for.
+    /// The arguments to call the tool with, in place of those that the agent asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<serde_json::Map<String, serde_json::Value>>,
 }

@@ -51,7 +51,7 @@ Examples:
   kairo agents set aide --reset description --reset caps
   kairo agents set aide --guesses-goal=false";
 
-/// List the agents, show one, define or change them, return to an earlier version
+/// List, show, define and change agents, return to earlier versions, and apply or export a file of agents
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct AgentsArgs {
@@ -72,18 +72,19 @@ enum AgentsCommand {
     /// Create an agent, or replace the whole profile of one
     #[command(after_help = DEFINE_EXAMPLES)]
     Define(Box<AgentDefineArgs>),
-    /// Change single fields of an agent; all others stay as they are
+    /// Change single fields of an agent; all other fields stay as they are. Options that can be repeated, such as --tool,
+    /// replace the whole list
     #[command(after_help = SET_EXAMPLES)]
     Set(Box<AgentSetArgs>),
     /// Show the versions of an agent, and what each of them changed
     #[command(after_help = "Examples:\n  kairo agents history aide\n  kairo agents history aide --limit 2 --diff")]
     History(HistoryArgs),
-    /// Give an agent the profile of an earlier version again
+    /// Return an agent to an earlier version
     #[command(
         after_help = "Examples:\n  kairo agents rollback aide --to 1732\n  kairo agents rollback aide --to brief --dry-run"
     )]
     Rollback(AgentRollbackArgs),
-    /// Define the agents and teams of a YAML file; those that are as it says already are left alone
+    /// Define the agents and teams of a YAML file; those that already match it are left alone
     #[command(after_help = apply::EXAMPLES)]
     Apply(ApplyArgs),
     /// Print agents and teams as a YAML file for `kairo agents apply`

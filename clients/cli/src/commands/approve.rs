@@ -19,10 +19,10 @@ use crate::{Error, client::NewApproval, order::AwaitedEvent};
 pub(super) struct ApproveArgs {
     #[command(flatten)]
     verdict: VerdictOptions,
-    /// Approve the call with other arguments: a JSON object in place of all of them
+    /// Approve the call with these arguments, a JSON object that replaces all of the agent's
     #[arg(long, value_name = "JSON", value_parser = json_object, conflicts_with = "set")]
     arguments: Option<Map<String, Value>>,
-    /// Approve the call with another value for one argument, JSON or a text; can be repeated
+    /// Change one argument of the call and approve it; VALUE is JSON, or plain text if it is not valid JSON; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
     set: Vec<(String, Value)>,
 }

@@ -19,7 +19,7 @@ use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
 const EXAMPLES: &str = "\
 Examples:
   kairo send --wait 'What time is it?'
-  kairo send --wait '@cook What is for dinner?'    to another agent, and from then on
+  kairo send --wait '@cook What is for dinner?'    to cook, who also gets the messages after it
   kairo send --wait --chain 'What time is it?'     and everything that happened on the way
   kairo send --wait --attach photo.jpg 'What is this?'
   kairo send --wait --environment @page.json 'What does this page say?'
@@ -47,8 +47,8 @@ pub(super) struct SendArgs {
     /// A state, such as a sensor's or that of a page: a JSON object
     #[arg(long, value_parser = object, value_name = "JSON")]
     state: Option<Map<String, Value>>,
-    /// Agent to send the message to; without it, the text decides: @agent or /command at its beginning, else the agent
-    /// that the user speaks with
+    /// Agent to send the message to (default: the one that the text names with @agent or /command at its beginning, else
+    /// the one that the user addressed last)
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
     /// User who sends the message

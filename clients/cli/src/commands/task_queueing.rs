@@ -21,19 +21,19 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   kairo tasks add --agent scout 'Find out what the harbour fees are.'
   kairo tasks add --agent scout --wait --timeout 10m 'Find out what the harbour fees are.'
-  kairo tasks add --agent scout --request-id nightly-7 'Look for news.'    # twice is once
+  kairo tasks add --agent scout --request-id nightly-7 'Look for news.'    # repeated, it is still one task
 
 Exit status:
   0  it is queued or, with --wait, completed
-  2  it was not done
-  3  it is not over in time; it still may be: kairo tasks show ID";
+  2  the task ended without being completed
+  3  the task did not end in time; see kairo tasks show ID";
 
 /// The longest wait of one request, below that of an answer.
 const ONE_WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Args)]
 pub(super) struct TaskAddArgs {
-    /// The work to do: whoever does it is shown nothing else of the conversation
+    /// The work to do; the agent is given nothing else, so the text must say everything
     #[arg(value_name = "TEXT")]
     text: String,
     /// The agent
@@ -45,7 +45,7 @@ pub(super) struct TaskAddArgs {
     /// A title for lists; without it, taken from the text
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// An id of your own: a task that is added again with the same one is still one task
+    /// Id of this request, chosen by you: repeating the command with it adds no second task
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
     /// Wait for the result, and print it
@@ -69,11 +69,11 @@ impl TaskAddArgs {
         }
         let QueueTaskResponse { task_id, .. } = session.parse_answer(answer)?;
         if !self.wait {
-            terminal::line(format!("task {task_id} is handed in; see kairo tasks show {task_id}"))?;
+            terminal::line(format!("task {task_id} was submitted; follow it with kairo tasks show {task_id}"))?;
             return Ok(ExitCode::SUCCESS);
         }
         let Some(task) = await_task(&task_id, self.timeout, session).await? else {
-            terminal::complain(format!("task {task_id} is not over yet: kairo tasks show {task_id}"));
+            terminal::complain(format!("task {task_id} did not end in time; follow it with kairo tasks show {task_id}"));
             return Ok(ExitCode::from(3));
         };
         match session.json {

@@ -4,6 +4,8 @@
 //! a handler returns decides the rest: done, later, or one of three kinds of failure. While a handler works, the
 //! server is told so every third of the ack wait.
 
+mod processors;
+
 use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::FutureExt;
@@ -14,6 +16,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
+
+pub(super) use processors::{DeliveryProcessor, ProcessingOutcome, RawProcessor, RecordProcessor};
 
 use super::{
     Bus, BusConfig, BusError,
@@ -111,9 +115,6 @@ pub trait RawHandler: Send + Sync + 'static {
     fn handle(&self, delivery: &RawDelivery) -> impl Future<Output = Result<DeliveryOutcome, HandlerFailure>> + Send;
 }
 
-/// Conflicts in a row before a delivery is treated as a failure that may pass.
-const CONFLICTS: u32 = 8;
-
 /// Consumes until `shutdown`, then finishes what was begun and hands back the rest.
 pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
     let in_hand = handler.max_in_flight(&bus.limits);
@@ -123,75 +124,6 @@ pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>,
 /// Like [`consume`], for messages that are no events of Kairo's.
 pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
     run_consume_loop(bus, consumer, Arc::new(RawProcessor(handler)), bus.limits.concurrency, shutdown).await;
-}
-
-/// The outcome of a delivery.
-pub(super) enum ProcessingOutcome {
-    Unreadable(String),
-    Handled(Result<DeliveryOutcome, HandlerFailure>),
-}
-
-impl ProcessingOutcome {
-    /// Returns the error type for metrics, or an empty string on success.
-    fn error_type(&self) -> &'static str {
-        match self {
-            Self::Unreadable(_) => "unreadable",
-            Self::Handled(Ok(_)) => "",
-            Self::Handled(Err(HandlerFailure::Transient(_))) => "transient",
-            Self::Handled(Err(HandlerFailure::Conflict(_))) => "conflict",
-            Self::Handled(Err(HandlerFailure::Permanent(_))) => "permanent",
-        }
-    }
-}
-
-/// Reads a message and has it handled.
-pub(super) trait DeliveryProcessor: Send + Sync + 'static {
-    fn process_delivery(
-        &self,
-        bus: &Bus,
-        consumer: Consumer,
-        delivery: &RawDelivery,
-    ) -> impl Future<Output = ProcessingOutcome> + Send;
-}
-
-pub(super) struct RecordProcessor<H>(pub(super) Arc<H>);
-
-impl<H: Handler> DeliveryProcessor for RecordProcessor<H> {
-    async fn process_delivery(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> ProcessingOutcome {
-        let record = match delivery.raw.read_or_reject_newer(bus.limits.max_body_bytes) {
-            Ok(record) => record,
-            Err(NotUnderstood::Unreadable(UnreadableRecord::Carried { .. })) => {
-                return ProcessingOutcome::Handled(Ok(DeliveryOutcome::Done));
-            }
-            Err(NotUnderstood::Unreadable(unreadable)) => return ProcessingOutcome::Unreadable(unreadable.to_string()),
-            Err(NotUnderstood::Newer(newer)) => return leave_to_newer_replica(bus, consumer, &delivery.raw, &newer),
-        };
-        let delivery = Delivery { record, attempt: delivery.attempt };
-        let handled =
-            retry_conflicts(bus, || self.0.handle(&delivery)).instrument(processing_span(consumer, &delivery.record));
-        ProcessingOutcome::Handled(handled.await)
-    }
-}
-
-/// A replica that understands it is given it in its turn, whenever there is one.
-fn leave_to_newer_replica(
-    bus: &Bus,
-    consumer: Consumer,
-    raw: &RawMessage,
-    newer: &NewerReaderNeeded,
-) -> ProcessingOutcome {
-    tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, %newer, "left to newer replicas");
-    ProcessingOutcome::Handled(Ok(DeliveryOutcome::Later(Duration::from_millis(bus.limits.ack_wait_ms))))
-}
-
-pub(super) struct RawProcessor<H>(pub(super) Arc<H>);
-
-impl<H: RawHandler> DeliveryProcessor for RawProcessor<H> {
-    async fn process_delivery(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> ProcessingOutcome {
-        let handled =
-            retry_conflicts(bus, || self.0.handle(delivery)).instrument(raw_processing_span(consumer, &delivery.raw));
-        ProcessingOutcome::Handled(handled.await)
-    }
 }
 
 async fn run_consume_loop<W: DeliveryProcessor>(
@@ -403,39 +335,6 @@ pub fn processing_span(consumer: Consumer, record: &Record) -> tracing::Span {
 /// Unsigned numbers reach OpenTelemetry as texts.
 fn as_signed(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
-}
-
-/// The span of dealing with a message that is no event of Kairo's, or with what became of one.
-fn raw_processing_span(consumer: Consumer, raw: &RawMessage) -> tracing::Span {
-    let span = tracing::info_span!(
-        "process",
-        otel.name = consumer.name(),
-        otel.kind = "consumer",
-        messaging.system = "nats",
-        messaging.destination.name = raw.subject,
-        kairo.sequence = as_signed(raw.sequence),
-    );
-    if let Some(traceparent) = raw.header("traceparent") {
-        telemetry::set_parent(&span, traceparent);
-    }
-    span
-}
-
-/// Calls the handler, again at once after a conflict.
-async fn retry_conflicts<F>(bus: &Bus, handler: impl Fn() -> F + Send) -> Result<DeliveryOutcome, HandlerFailure>
-where
-    F: Future<Output = Result<DeliveryOutcome, HandlerFailure>> + Send,
-{
-    let mut conflicts = 0;
-    loop {
-        match handler().await {
-            Err(HandlerFailure::Conflict(reason)) if conflicts < CONFLICTS => {
-                conflicts += 1;
-                tracing::debug!(service = bus.service.name(), reason, conflicts, "conflict");
-            }
-            other => return other,
-        }
-    }
 }
 
 /// Runs `work`, telling the server every third of the ack wait that it is still going on; and first of all where the

@@ -87,12 +87,17 @@ impl Deliberation<'_> {
             return self.think(turn_id, Some(at));
         }
         if let StepState::Approved { arguments, is_changed, .. } = &run.state {
-            let params: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+            let parsed: Option<Map<String, Value>> = serde_json::from_str(arguments).ok();
             // Those of the agent were checked before anybody was asked.
-            let problems = if *is_changed { self.param_mistakes(&step.event, &params) } else { Vec::new() };
+            let problems = match (&parsed, *is_changed) {
+                (_, false) => Vec::new(),
+                (Some(params), true) => self.param_mistakes(&step.event, params),
+                (None, true) => vec!["expected a JSON object".to_owned()],
+            };
             if !problems.is_empty() {
                 return self.refuse_arguments(turn_id, at, &problems);
             }
+            let params = parsed.unwrap_or_default();
             if intrinsics::by_name(&step.event).is_some() {
                 return self.carry_out_step(turn_id, id, at, &step.event, params);
             }

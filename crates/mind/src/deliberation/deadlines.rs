@@ -48,7 +48,7 @@ impl Deliberation<'_> {
         self.time_after(seconds)
     }
 
-    /// When a call that a human is asked about now counts as rejected, as RFC 3339; empty for never.
+    /// The time (RFC 3339) at which a call that a human is asked about now counts as rejected; empty if it never does.
     pub(super) fn consent_deadline(&self) -> String {
         let seconds = self.mind.profile.as_ref().map_or(0, |profile| profile.consent_timeout);
         if seconds == 0 { String::new() } else { self.time_after(seconds) }

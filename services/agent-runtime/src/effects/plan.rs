@@ -156,7 +156,7 @@ impl EffectPlan {
         }
     }
 
-    /// When an answer is late, of an agent or of a human, the event that asked for it is due.
+    /// Arms the time at which an event that asked an agent or a human for an answer becomes due.
     fn arm_due_time(&mut self, event: &DecidedEvent, at: &str) {
         if let Ok(request) = Uuid::parse_str(&event.event_id) {
             self.arm(request, 1, at);

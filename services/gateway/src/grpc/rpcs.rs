@@ -10,7 +10,7 @@ use super::{
 };
 use crate::http::endpoints::*;
 
-/// The service, its rpcs and their endpoints; what stands in braces is the field that fills the place. An rpc may name
+/// The service, its rpcs and their endpoints; a name in braces in a path is the field that fills it. An rpc may name
 /// the field that is the body of its endpoint.
 macro_rules! rpcs {
     ($service:path: $($rpc:ident($asked:ty) -> $answer:ty = $method:ident $route:ident $($body:literal)?,)+) => {

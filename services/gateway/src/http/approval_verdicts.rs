@@ -59,7 +59,7 @@ impl UserInput for ApprovalInput {
         let objects = format!("a JSON object of at most {MAX_ARGUMENTS} bytes");
         let arguments = fields.optional("arguments", objects, parse_arguments);
         if arguments.is_some() && verdict.is_some_and(|verdict| Verdict::from(verdict) != Verdict::Approved) {
-            fields.reject("arguments", "nothing, as the verdict is not approved");
+            fields.reject("arguments", "no arguments, since only an approved call can have others");
         }
         fields.complete(|| {
             let user = user?;

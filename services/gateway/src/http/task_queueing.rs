@@ -114,7 +114,7 @@ impl UserInput for TaskInput {
         let defined = last.and_then(|last| decode_definition(&last, gateway.bus.limits.max_body_bytes));
         let Some(profile) = defined.and_then(|defined| defined.profile) else {
             return Err(Problem::not_found(format!(
-                "no agent {} is known; GET /v1/agents lists those there are",
+                "no agent {} is known; kairo agents lists those there are",
                 self.agent
             )));
         };
@@ -122,7 +122,7 @@ impl UserInput for TaskInput {
             return Ok(());
         }
         let expected = format!(
-            "an agent that works in the background, such as {0} after kairo agents set {0} --conduct background",
+            "an agent that works in the background: kairo agents set {0} --conduct background makes it one",
             self.agent
         );
         let found = Some(self.agent.to_string());
@@ -133,7 +133,7 @@ impl UserInput for TaskInput {
         let task_id = ingest::event_id::<Self>(&self.user, id).to_string();
         let task = QueuedTask { task_id, text: self.text, title: self.title.unwrap_or_default() };
         UserCommand {
-            // Ids of other orders of the user are none of this kind.
+            // The prefix keeps this id apart from those of the user's other orders.
             command_id: format!("{}/{id}", Self::KIND),
             user: self.user.to_string(),
             agent: self.agent.to_string(),

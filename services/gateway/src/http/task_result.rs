@@ -29,10 +29,10 @@ use crate::{
     visibility::{KnownOwners, Visibility, event_visibility, subject_agent},
 };
 
-/// The wait where the request does not say, and the longest one, in milliseconds.
+/// The default and the longest wait, in milliseconds.
 const DEFAULT_WAIT: u64 = 30_000;
 const MAX_WAIT: u64 = 300_000;
-/// Events after which the read model has something new of a task.
+/// Events that change a task in the read model.
 const TASK_EVENTS: [&str; 4] = [TaskScheduled::TYPE, TaskFired::TYPE, TaskChanged::TYPE, TaskEnded::TYPE];
 
 /// Answers as soon as the task is over, or when the time is up.
@@ -63,7 +63,7 @@ pub async fn await_task(
         }
     }
     let task = wait.find_task().await?;
-    let unknown = || Problem::not_found(format!("no task {id} is known; GET /v1/tasks lists those there are"));
+    let unknown = || Problem::not_found(format!("no task {id} is known; kairo tasks --status all lists those there are"));
     let task = task.ok_or_else(unknown)?;
     let is_over = is_over(&task);
     Ok(SortedJson(AwaitTaskResponse { task: Some(task), is_over }))
@@ -103,7 +103,7 @@ impl TaskWait<'_> {
         Ok(task.filter(|task| self.caller.can_see(&task.agent, task.user.as_deref())))
     }
 
-    /// Waits until something has become of the task, and moves the position there.
+    /// Waits for the next event of the task, and moves the position to it.
     ///
     /// # Errors
     /// If the agent refused to queue it.

@@ -21,7 +21,7 @@ pub struct ApprovalRequest {
     pub expires_at: Option<Time>,
 }
 
-/// Nobody answered in time, if nobody did.
+/// The time at which a request for consent expires. It has no effect if the request was answered before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalExpiry {
     pub sequence: i64,

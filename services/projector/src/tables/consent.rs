@@ -49,7 +49,8 @@ pub async fn apply_verdicts(connection: &mut PgConnection, rows: &[ActionVerdict
         AND approvals.verdict IS NULL")
 }
 
-/// A time may be due for something else, too, and for a request that was answered before: the status says what came first.
+/// Records when requests for consent expired. A due time may belong to something else, which matches no row, or to a
+/// request that was answered before; the status follows whichever came first in the log.
 pub async fn expire_approvals(connection: &mut PgConnection, rows: &[ApprovalExpiry]) -> sqlx::Result<()> {
     update_rows_by_first!(connection, rows, "approvals", |row| {
         key "action_id": "uuid" = row.action_id,

@@ -19,9 +19,9 @@ use crate::{
 };
 
 pub(super) const EXAMPLES: &str = "\
-The file has lists of `agents` (with the fields of POST /v1/agents) and `teams` (with those of POST /v1/teams), and the
-names of `tools` that must exist. `prompt_file` names a file beside it. Agents that the file does not name are left
-alone. Everything is checked before anything is written.
+The file lists `agents` and `teams`, with the fields that `kairo agents export` prints, and the `tools` that must exist.
+`prompt_file` may stand in place of `prompt`: the path of a file, relative to this one. Agents that the file does not
+name are left alone. Everything is checked before anything is written.
 
 Examples:
   kairo agents apply -f agents.yaml --dry-run
@@ -109,7 +109,7 @@ impl ApplyArgs {
         match wrong {
             0 => Ok(()),
             wrong => {
-                Err(Error::Usage(format!("{}: nothing is applied, as {wrong} of it cannot be", self.file.display())))
+                Err(Error::Usage(format!("{}: nothing was applied: correct the errors above ({wrong}) and apply it again", self.file.display())))
             }
         }
     }
@@ -175,7 +175,7 @@ impl Resource<'_> {
 
     /// The effect on an agent whose members do not exist yet.
     fn new_composition(&self) -> Effect {
-        let warning = "its members are checked when they exist".to_owned();
+        let warning = "its members do not exist yet; apply creates them first and then checks them".to_owned();
         Effect { kind: self.kind, name: self.name.clone(), is_new: true, agents: Vec::new(), warnings: vec![warning] }
     }
 }
@@ -195,10 +195,10 @@ fn print_effect(effect: Option<&Effect>, dry_run: bool) -> Result<(), Error> {
     let Some(effect) = effect else { return Ok(()) };
     let done = match (effect.is_new, effect.is_unchanged(), dry_run) {
         (true, _, false) => "created",
-        (true, _, true) => "new",
+        (true, _, true) => "to create",
         (false, true, _) => "unchanged",
         (false, false, false) => "changed",
-        (false, false, true) => "different",
+        (false, false, true) => "to change",
     };
     terminal::line(format!("{} {}: {done}", effect.kind, effect.name))?;
     for AgentChanges { agent, changes, .. } in &effect.agents {
@@ -227,7 +227,7 @@ impl fmt::Display for Summary<'_> {
         let changed = self.effects.len() - created - unchanged;
         match self.dry_run {
             true => {
-                write!(out, "{created} to create, {changed} to change, {unchanged} unchanged; nothing is written yet")
+                write!(out, "{created} to create, {changed} to change, {unchanged} unchanged (dry run, nothing was written)")
             }
             false => write!(out, "{created} created, {changed} changed, {unchanged} unchanged"),
         }
@@ -270,6 +270,6 @@ mod tests {
         ];
         let shown = |dry_run| Summary { effects: &effects, dry_run }.to_string();
         assert_eq!(shown(false), "1 created, 1 changed, 1 unchanged");
-        assert_eq!(shown(true), "1 to create, 1 to change, 1 unchanged; nothing is written yet");
+        assert_eq!(shown(true), "1 to create, 1 to change, 1 unchanged (dry run, nothing was written)");
     }
 }

@@ -106,7 +106,7 @@ impl AgentRollbackArgs {
         };
         let body = Map::from_iter([version, ("dry_run".to_owned(), json!(self.dry_run))]);
         let answer = session.client.post(&format!("v1/agents/{}/rollback", self.agent), &body).await?;
-        print_answer(answer, &format!("{} is as it was in version {}", self.agent, self.to), self.dry_run, session)
+        print_answer(answer, &format!("{} is back at version {}", self.agent, self.to), self.dry_run, session)
     }
 }
 
@@ -118,9 +118,9 @@ fn print_answer(answer: Value, done: &str, dry_run: bool, session: &GatewaySessi
     let DefineAgentResponse { changes, warnings, agent, .. } = session.parse_answer(answer)?;
     warnings.iter().for_each(terminal::complain);
     match (changes.is_empty(), dry_run) {
-        (true, _) => terminal::line(format!("{agent} has this profile already"))?,
-        (false, true) => terminal::line(format!("nothing is changed yet; {agent} would differ in:"))?,
-        (false, false) => terminal::line(format!("{done}; it differs in:"))?,
+        (true, _) => terminal::line(format!("no field of {agent} differs"))?,
+        (false, true) => terminal::line(format!("dry run, nothing was written; {agent} would change in:"))?,
+        (false, false) => terminal::line(format!("{done}; changes:"))?,
     }
     format_changes(&changes).into_iter().try_for_each(terminal::line)?;
     Ok(())

@@ -40,8 +40,8 @@ pub(super) struct ProfileOptions {
     /// Entries of a thread that are kept for the model, the oldest dropped first (default: 200)
     #[arg(long, value_name = "N")]
     history_limit: Option<u32>,
-    /// A message that comes while it is deciding: order (decided on in its turn), join (with all others that came) or
-    /// restart (the decision begins again) (default: order)
+    /// How to treat a message that arrives while the agent is deciding: order (one after the other), join (together with
+    /// all others that have arrived) or restart (begin the decision again) (default: order)
     #[arg(long, value_name = "HOW", value_parser = ["order", "join", "restart"])]
     interjection: Option<String>,
     /// Planning: tools (calls tools itself) or chain (plans, and smaller models carry the plan out) (default: tools)
@@ -75,7 +75,7 @@ pub(super) struct ProfileOptions {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     guesses_goal: Option<bool>,
     /// Most reviews of draft replies in a turn, 0 to 8: a fast call each, and a heavy one where a draft is rewritten;
-    /// the default is 0
+    /// (default: 0)
     #[arg(long, value_name = "N")]
     max_reflections: Option<u32>,
     /// Mission it works for on its own account; takes --conduct background and --owner
@@ -96,10 +96,10 @@ pub(super) struct ProfileOptions {
     /// Answers in a conversation after which the light model sums it up, for lists and searches (default: never)
     #[arg(long, value_name = "N")]
     summary_after: Option<u32>,
-    /// Seconds until what another agent was asked for is late, where the call does not say (default: 600)
+    /// Seconds until a request to another agent is late, unless the call says otherwise (default: 600)
     #[arg(long, value_name = "SECONDS")]
     request_deadline: Option<u32>,
-    /// Calls of models that everything which one message sets off may take, over all agents (default: 500)
+    /// Most model calls for one message and everything that it sets off, over all agents (default: 500)
     #[arg(long, value_name = "N")]
     message_model_calls: Option<u32>,
     /// Seconds until a call that waits for a human's consent counts as rejected (default: never)

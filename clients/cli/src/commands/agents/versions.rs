@@ -24,7 +24,7 @@ pub(super) struct HistoryArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u32,
     /// Only versions before this position in the log
-    #[arg(long, value_name = "SEQUENCE")]
+    #[arg(long, value_name = "POSITION")]
     before: Option<u64>,
     /// Show each changed field with its value before and after
     #[arg(long)]
@@ -46,7 +46,7 @@ impl HistoryArgs {
         }
         if let Some(before) = answer.next_before {
             terminal::line(format!("older versions: kairo agents history {} --before {before}", self.agent))?;
-        } else if !answer.complete {
+        } else if !answer.is_complete {
             terminal::line("older versions are no longer in the log")?;
         }
         Ok(())
@@ -64,7 +64,7 @@ fn format_versions(versions: &[AgentVersionRow], zone: &TimeZone) -> Vec<String>
             fields.join(" "),
         ]
     });
-    table(["position", "version", "defined", "by", "changed"], rows)
+    table(["position", "name", "defined", "by", "changed"], rows)
 }
 
 fn format_version(row: &AgentVersionRow, zone: &TimeZone) -> Vec<String> {
@@ -93,7 +93,7 @@ mod tests {
         }))
         .unwrap();
         let lines = format_versions(std::slice::from_ref(&row), &TimeZone::UTC);
-        assert_eq!(lines[1], "1732      brief    2026-01-01 00:00:00  api_key:x  max_steps owner");
+        assert_eq!(lines[1], "1732      brief  2026-01-01 00:00:00  api_key:x  max_steps owner");
         let lines = format_version(&row, &TimeZone::UTC);
         let expected = ["1732 (brief) 2026-01-01 00:00:00 by api_key:x", "  ~ max_steps: 3 → 5", "  - owner: ann"];
         assert_eq!(lines, expected);

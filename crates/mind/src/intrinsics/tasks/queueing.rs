@@ -55,7 +55,7 @@ pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> R
     Ok(IntrinsicOutcome { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result }.into())
 }
 
-/// The id of a new task. A program that orders a task says which it is to have, so that it can wait for it.
+/// The id of a new task. The gateway chooses the id of a program's task, so that the program can wait for it.
 fn new_task_id(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<Uuid, String> {
     if !matches!(context.turn.cause, TurnCause::Order(_)) {
         return Ok(ids::derive(context.id, "task"));

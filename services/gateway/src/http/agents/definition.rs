@@ -24,7 +24,7 @@ pub const MAX_MISSION: usize = 8_000;
 const MAX_NEXT_RUN: u32 = 604_800;
 /// The longest name of a version, in bytes.
 const MAX_VERSION: usize = 64;
-const VERSION: &str = "text of 1 to 64 bytes without control characters";
+const VERSION: &str = "text of 1 to 64 bytes that is no number and has no control characters";
 
 /// A definition of an agent that is in no team.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,9 @@ impl DefinitionOptions {
 
 fn parse_version(text: &str) -> Option<String> {
     let text = bounded_text(MAX_VERSION)(text)?;
-    (!text.contains(char::is_control)).then_some(text)
+    // A number is the position of a definition in the log.
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    (!text.contains(char::is_control) && !is_number).then_some(text)
 }
 
 /// Reads a whole definition.

@@ -102,7 +102,7 @@ impl DefinitionWriter<'_> {
     }
 }
 
-/// The attempts of one request to write a definition. All of them are the same event.
+/// The attempts of one request to write a definition. All of them have one event id.
 pub struct DefinitionAttempts {
     event_id: Uuid,
     conflicts: usize,

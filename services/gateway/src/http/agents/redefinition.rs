@@ -79,7 +79,7 @@ pub async fn roll_back_agent(
 
 impl DefinitionWriter<'_> {
     /// Defines an agent by the profile that `build` makes of the definition in force, and says whether the agent is new.
-    /// Another definition that comes in between has `build` begin anew, so that neither is lost.
+    /// If another definition is written in between, `build` is called again with it, so that neither change is lost.
     async fn redefine(
         &self,
         agent: &Name,
@@ -117,7 +117,7 @@ impl DefinitionWriter<'_> {
         Ok(caps::set_count_start(profile, before))
     }
 
-    /// Returns what is probably a mistake in the names of the profile's tools. Nothing is said before tool-runner has
+    /// Returns a warning for each name in the profile that matches no tool. There are none before tool-runner has
     /// published its catalogue.
     pub async fn tool_warnings(&self, profile: &AgentProfile) -> Result<Vec<String>, Problem> {
         let tools = tools::known_names(self.gateway).await?;
@@ -131,10 +131,10 @@ fn reject_team_agent(before: &AgentProfile) -> Result<(), Problem> {
     if team.is_empty() {
         return Ok(());
     }
-    let detail = format!("{} is an agent of the team {team}: change it with POST /v1/teams", before.agent);
+    let detail = format!("{} is an agent of the team {team}: define the team again, with kairo teams create or POST /v1/teams", before.agent);
     Err(Problem::conflict(detail))
 }
 
 pub fn unknown_agent(agent: &Name) -> Problem {
-    Problem::not_found(format!("no agent {agent} is known; GET /v1/agents lists those there are"))
+    Problem::not_found(format!("no agent {agent} is known; kairo agents lists those there are"))
 }

@@ -16,13 +16,13 @@ use crate::{
 /// A request to return to an earlier version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollbackRequest {
-    pub version: VersionName,
+    pub version: VersionSelector,
     pub dry_run: bool,
 }
 
-/// The way in which a version is named.
+/// The version that a rollback returns to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VersionName {
+pub enum VersionSelector {
     /// By the position of its definition in the log.
     Sequence(u64),
     /// By the name that it was given.
@@ -39,7 +39,7 @@ impl RollbackRequest {
         if given[0] == given[1] {
             fields.reject("sequence", "exactly one of sequence and version: the version to return to");
         }
-        let version = sequence.map(VersionName::Sequence).or(name.map(VersionName::Name));
+        let version = sequence.map(VersionSelector::Sequence).or(name.map(VersionSelector::Name));
         fields.complete(|| Some(Self { version: version?, dry_run }))
     }
 }
@@ -57,7 +57,7 @@ pub struct EarlierVersion {
 }
 
 /// The version of this name; of several with the same name, the newest.
-pub async fn find_version(gateway: &Gateway, agent: &Name, wanted: &VersionName) -> Result<EarlierVersion, Problem> {
+pub async fn find_version(gateway: &Gateway, agent: &Name, wanted: &VersionSelector) -> Result<EarlierVersion, Problem> {
     let longest = gateway.bus.limits.max_body_bytes;
     let mut found = None;
     let mut is_known = false;
@@ -66,8 +66,8 @@ pub async fn find_version(gateway: &Gateway, agent: &Name, wanted: &VersionName)
         let sequence = message.sequence;
         let Some(defined) = decode_definition(&message, longest) else { return ControlFlow::Continue(()) };
         let is_wanted = match wanted {
-            VersionName::Sequence(wanted) => *wanted == sequence,
-            VersionName::Name(wanted) => *wanted == defined.version,
+            VersionSelector::Sequence(wanted) => *wanted == sequence,
+            VersionSelector::Name(wanted) => *wanted == defined.version,
         };
         if let (true, Some(profile)) = (is_wanted, defined.profile) {
             found = Some(EarlierVersion { profile, version: defined.version });
@@ -80,11 +80,11 @@ pub async fn find_version(gateway: &Gateway, agent: &Name, wanted: &VersionName)
     }
     found.ok_or_else(|| {
         let wanted = match wanted {
-            VersionName::Sequence(sequence) => format!("no version at position {sequence} of the log"),
-            VersionName::Name(name) => format!("no version named {name}"),
+            VersionSelector::Sequence(sequence) => format!("no version at position {sequence} of the log"),
+            VersionSelector::Name(name) => format!("no version named {name}"),
         };
-        let lost = if is_complete { "" } else { ", as far as the log goes back" };
-        Problem::not_found(format!("{agent} has {wanted}{lost}; GET /v1/agents/{agent}/versions lists those there are"))
+        let lost = if is_complete { "" } else { " (the log no longer holds its oldest versions)" };
+        Problem::not_found(format!("{agent} has {wanted}{lost}; kairo agents history {agent} lists those there are"))
     })
 }
 
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn a_version_is_named_in_exactly_one_way() {
         let read = |body: &str| RollbackRequest::parse(body.as_bytes());
-        let by_sequence = RollbackRequest { version: VersionName::Sequence(7), dry_run: false };
+        let by_sequence = RollbackRequest { version: VersionSelector::Sequence(7), dry_run: false };
         assert_eq!(read(r#"{"sequence": 7}"#), Ok(by_sequence));
-        let by_name = RollbackRequest { version: VersionName::Name("brief".to_owned()), dry_run: true };
+        let by_name = RollbackRequest { version: VersionSelector::Name("brief".to_owned()), dry_run: true };
         assert_eq!(read(r#"{"version": "brief", "dry_run": true}"#), Ok(by_name));
         for wrong in [
             "{}",

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use kairo_core::tool_groups;
 use kairo_proto::v1::AgentProfile;
 
-/// How alike two names must be for one to be suggested for the other, from 0 to 1.
+/// The least similarity (Jaro-Winkler, 0 to 1) of a name that is suggested.
 const ALIKE: f64 = 0.8;
-/// How alike an excluded name must be to that of a tool to be a mistake.
+/// The least similarity at which an excluded name counts as mistyped.
 const MISTYPED: f64 = 0.9;
 
 /// A warning for each name, prefix or group in a profile that matches none of these tools. Tools may come later, with a
@@ -39,8 +39,15 @@ fn warning(field: &str, pattern: &str, tools: &BTreeSet<String>) -> Option<Strin
     if is_exclusion && (pattern.ends_with('*') || closest.as_ref().is_none_or(|(alike, _)| *alike < MISTYPED)) {
         return None;
     }
-    let suggestion = closest.map(|(_, name)| format!("; is {name} meant?")).unwrap_or_default();
+    let suggestion = closest.map(|(_, name)| format!("; did you mean {}?", with_prefix(pattern, &name))).unwrap_or_default();
     Some(format!("{field}: {pattern} matches no tool{suggestion}"))
+}
+
+/// The name as it would stand in the profile in place of the pattern.
+fn with_prefix(pattern: &str, name: &str) -> String {
+    let exclusion = if pattern.starts_with('!') { "!" } else { "" };
+    let is_group = pattern.trim_start_matches('!').starts_with(tool_groups::PREFIX);
+    format!("{exclusion}{}{name}", if is_group { tool_groups::PREFIX } else { "" })
 }
 
 /// The name of the tool or group that is most like the pattern, if one is alike.
@@ -93,9 +100,9 @@ mod tests {
     fn a_mistyped_name_is_named_with_the_one_that_is_probably_meant() {
         let mistyped = ["email.sned", "email.send", "group:mial", "!memry.append", "slack.*", "zzz"];
         let expected = [
-            "tools[0]: email.sned matches no tool; is email.send meant?",
-            "tools[2]: group:mial matches no tool; is mail meant?",
-            "tools[3]: !memry.append matches no tool; is memory.append meant?",
+            "tools[0]: email.sned matches no tool; did you mean email.send?",
+            "tools[2]: group:mial matches no tool; did you mean group:mail?",
+            "tools[3]: !memry.append matches no tool; did you mean !memory.append?",
             "tools[4]: slack.* matches no tool",
             "tools[5]: zzz matches no tool",
         ];

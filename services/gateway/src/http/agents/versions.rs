@@ -37,12 +37,12 @@ pub async fn list_versions(
         page.push(&message, gateway.bus.limits.max_body_bytes);
         ControlFlow::Continue(())
     };
-    let complete = read_definitions(&gateway, &AGENT_DEFINED.of_owner(&agent), each).await?;
+    let is_complete = read_definitions(&gateway, &AGENT_DEFINED.of_owner(&agent), each).await?;
     if !is_known {
         return Err(unknown_agent(&agent));
     }
     let (versions, next_before) = page.into_rows();
-    Ok(SortedJson(ListAgentVersionsResponse { versions, next_before, complete }))
+    Ok(SortedJson(ListAgentVersionsResponse { versions, next_before, is_complete }))
 }
 
 fn parse_page_query(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<u64>, usize), Problem> {

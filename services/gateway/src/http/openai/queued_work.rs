@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::turn::TurnFailure;
 
-/// As the kind of a turn's failure: a task of it was not completed.
+/// The failure kind of a turn with a task that was not completed.
 const TASK_FAILED: &str = "task_failed";
 
 /// The tasks of a turn.
@@ -34,8 +34,8 @@ impl QueuedWork {
                 TaskStatus::Completed => self.results.push(text("result").to_owned()),
                 status => {
                     let words = match text("reason") {
-                        "" => format!("the task was not completed: it is {status}"),
-                        reason => format!("the task was not completed: it is {status}, as {reason}"),
+                        "" => format!("the task was not completed ({status})"),
+                        reason => format!("the task was not completed ({status}): {reason}"),
                     };
                     self.failed = Some(TurnFailure { kind: TASK_FAILED.to_owned(), text: words, retry_after_ms: 0 });
                 }
@@ -59,7 +59,8 @@ impl QueuedWork {
     }
 }
 
-/// The id of the task that an event puts into the queue, if it is a user's. Of tasks of tasks nobody is told.
+/// The id of the task that an event puts into the queue, if it is a user's. Tasks that other tasks queue are left out,
+/// since nobody is told of them.
 fn queued_task(event: &EventJson) -> Option<String> {
     let task = event.payload.get("task")?;
     let text = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -116,6 +117,6 @@ mod tests {
         work.apply_event(&ended("a", "failed", "", "no bridge"));
         assert_eq!(work.failure(), None);
         work.apply_event(&ended("b", "completed", "of b", ""));
-        assert_eq!(work.failure().unwrap().text, "the task was not completed: it is failed, as no bridge");
+        assert_eq!(work.failure().unwrap().text, "the task was not completed (failed): no bridge");
     }
 }

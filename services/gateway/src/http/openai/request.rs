@@ -98,12 +98,12 @@ fn parse_answer_kind(value: Option<&Value>) -> Result<bool, ChatError> {
     match value.map(|value| value.as_str().unwrap_or_default()) {
         None => Ok(false),
         Some(kind) => is_result(kind).ok_or_else(|| {
-            ChatError::invalid(Some("metadata.answer"), "metadata.answer: acknowledgement or result is expected")
+            ChatError::invalid(Some("metadata.answer"), "metadata.answer: expected acknowledgement or result")
         }),
     }
 }
 
-/// Returns whether this kind of answer is the result of work; none for a kind that there is not.
+/// Returns true if this kind of answer is the result of work; none if the kind is unknown.
 pub fn is_result(kind: &str) -> Option<bool> {
     match kind {
         "acknowledgement" => Some(false),

@@ -52,13 +52,13 @@ pub async fn create_team(
     agents.iter().try_for_each(|agent| caller.require_agent(Some(agent.as_str())))?;
     let defining = DefinitionWriter { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
     defining.require_epoch(&lead).await?;
-    // As far as no other definition comes in between, all that refuses the team is found before anything is written.
+    // Everything is checked before anything is written. Only a definition that comes in between can still be refused after that.
     let mut changes = Vec::new();
     let mut warnings = Vec::new();
     let mut profiles = Vec::with_capacity(agents.len());
     for (agent, profile) in [(team.clone(), lead)].into_iter().chain(workers) {
         let current = defining.current_definition(&agent).await?;
-        current.profile.as_ref().map_or(Ok(()), |before| require_member_of(&team, before))?;
+        current.profile.as_ref().map_or(Ok(()), |before| require_team_agent(&team, before))?;
         let profile = prepare_caps(&gateway, profile, current.profile.as_ref()).await?;
         changes.extend(agent_changes(&agent, &current, &profile));
         warnings
@@ -84,7 +84,7 @@ async fn write_team(
     let mut newest = 0;
     let mut is_new = false;
     for (agent, profile) in profiles.iter().skip(1).chain(profiles.first()) {
-        let written = defining.write(agent, profile, |before| require_member_of(team, before)).await?;
+        let written = defining.write(agent, profile, |before| require_team_agent(team, before)).await?;
         newest = newest.max(written.sequence);
         is_new = written.is_new;
     }
@@ -108,8 +108,8 @@ async fn prepare_caps(
     Ok(caps::set_count_start(profile, before))
 }
 
-/// Refuses to make an agent that is something else the lead of the team or one of its workers.
-fn require_member_of(team: &Name, before: &AgentProfile) -> Result<(), Problem> {
+/// Refuses an agent that exists outside this team: the team would take it over.
+fn require_team_agent(team: &Name, before: &AgentProfile) -> Result<(), Problem> {
     if before.agent == team.as_str() { require_lead(before) } else { require_worker_of(team, before) }
 }
 
