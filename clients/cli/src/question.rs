@@ -94,8 +94,10 @@ impl AgentQuestion {
             QuestionSubject::Thread { .. } => (v1::AgentChoice::TYPE, "offer_id"),
             QuestionSubject::Consent { .. } => (v1::AgentApproval::TYPE, "action_id"),
         };
-        let named = event.payload.get(field).and_then(Value::as_str);
-        event.type_name == type_name && named == Some(&self.id)
+        let names = |field: &str| event.payload.get(field).and_then(Value::as_str) == Some(&self.id);
+        // A request for consent is also over when it expires.
+        let is_expired = event.type_name == v1::TaskDue::TYPE && names("task_id");
+        is_expired || (event.type_name == type_name && names(field))
     }
 }
 

@@ -258,6 +258,9 @@ fn has_answers(decision: &AgentDecision) -> bool {
         if let Event::Action(AgentAction { action: Some(Action::Ask(ask)) }) = event {
             return !ask.due_at.is_empty() || ask.model_calls > 0;
         }
+        if let Event::ApprovalRequested(requested) = event {
+            return !requested.expires_at.is_empty();
+        }
         if let Event::MemoryAppended(memory) = event {
             return memory.lacks_keywords;
         }

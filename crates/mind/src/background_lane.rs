@@ -213,6 +213,13 @@ impl AgentState {
         doubt.is_some_and(|doubt| self.is_background_thread(&doubt.thread_id))
     }
 
+    /// The thread in which a user is told what they did not ask for: the one they are in, or their own.
+    pub(super) fn conversation_with(&self, agent: &str, user: &str) -> String {
+        let of_user = self.threads.iter().filter(|(_, thread)| thread.user == user && !thread.archived && thread.heard > 0);
+        let current = of_user.min_by_key(|(_, thread)| std::cmp::Reverse(thread.heard)).map(|(id, _)| id.clone());
+        current.unwrap_or_else(|| threads::single_thread_id(agent, user))
+    }
+
     /// The conversation that a turn is of: its thread or, of one that works on a task, the one in which it was asked for.
     pub fn conversation_of(&self, turn: &AgentTurn) -> String {
         let of_task = |task: Uuid| self.tasks.get(task).map(|task| task.thread_id.clone());

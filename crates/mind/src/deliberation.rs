@@ -400,6 +400,7 @@ impl<'a> Deliberation<'a> {
     /// A direct order: no model is asked.
     fn carry_out_order(&mut self, turn_id: Uuid, order: &DirectOrder) {
         match super::intrinsics::by_name(&order.tool) {
+            Some(_) if order.tool == super::intrinsics::tasks::QUEUE => self.queue_ordered_task(turn_id, order),
             None => self.call_tool(turn_id, None, &order.tool, order.arguments.clone(), None),
             Some(_) => self.carry_out_intrinsic_order(turn_id, order),
         }

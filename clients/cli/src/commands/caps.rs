@@ -2,6 +2,7 @@
 
 use clap::Args;
 use kairo_proto::v1::GivenCaps;
+use serde_json::{Map, Value};
 
 /// Caps of an agent or an API key.
 #[derive(Debug, Args)]
@@ -21,6 +22,18 @@ pub(super) struct CapOptions {
 }
 
 impl CapOptions {
+    /// The caps that are given, zeros included, which take a cap away.
+    pub(super) fn into_fields(self) -> Option<Map<String, Value>> {
+        let given = [
+            ("tokens_per_day", self.cap_tokens_per_day.map(Value::from)),
+            ("tokens_in_total", self.cap_tokens.map(Value::from)),
+            ("cost_per_day", self.cap_cost_per_day.map(Value::from)),
+            ("cost_in_total", self.cap_cost.map(Value::from)),
+        ];
+        let given = given.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
+        Some(given.collect::<Map<_, _>>()).filter(|fields| !fields.is_empty())
+    }
+
     /// Builds the caps from the options; `None` if nothing is bounded.
     pub(super) fn into_caps(self) -> Option<GivenCaps> {
         let caps = GivenCaps {

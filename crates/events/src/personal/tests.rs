@@ -202,3 +202,16 @@ fn every_text_of_an_event_is_personal_or_known_to_be_nobodys() {
     assert!(texts > 200, "{texts}");
     assert_eq!(unknown, Vec::<String>::new(), "say `personal: true` of them, or that they are nobody's");
 }
+
+/// Other orders hold ids and words of a vocabulary only.
+#[test]
+fn the_task_of_a_program_is_its_users() {
+    use kairo_proto::v1::{AgentCommand, QueuedTask, UserCommand};
+
+    let owner = |body: Body| ContentOwners::from_body(&body);
+    let task = || Some(QueuedTask { text: "my diagnosis".into(), ..Default::default() });
+    let user = || "ann".to_owned();
+    assert_eq!(owner(UserCommand { user: user(), task: task(), ..Default::default() }.into()), ContentOwners::of_user("ann"));
+    assert_eq!(owner(AgentCommand { user: user(), task: task(), ..Default::default() }.into()), ContentOwners::of_user("ann"));
+    assert_eq!(owner(UserCommand { user: user(), ..Default::default() }.into()), ContentOwners::Nobody);
+}

@@ -88,14 +88,8 @@ impl Deliberation<'_> {
         }
         if let StepState::Approved { arguments, is_changed, .. } = &run.state {
             let parsed: Option<Map<String, Value>> = serde_json::from_str(arguments).ok();
-            // Those of the agent were checked before anybody was asked.
-            let problems = match (&parsed, *is_changed) {
-                (_, false) => Vec::new(),
-                (Some(params), true) => self.param_mistakes(&step.event, params),
-                (None, true) => vec!["expected a JSON object".to_owned()],
-            };
-            if !problems.is_empty() {
-                return self.refuse_arguments(turn_id, at, &problems);
+            if *is_changed && !self.admits_changed_arguments(turn_id, at, &step.event, parsed.as_ref()) {
+                return;
             }
             let params = parsed.unwrap_or_default();
             if intrinsics::by_name(&step.event).is_some() {
@@ -125,6 +119,36 @@ impl Deliberation<'_> {
             (None, false, origin) if origin.is_literal() => self.refuse_arguments(turn_id, at, &problems),
             _ => self.ask_to_decide(turn_id, UndecidedStep { step: at, event, params, condition }, &problems),
         }
+    }
+
+    /// Checks arguments that a human approved in place of the agent's, as those were checked before anybody was asked: by
+    /// the schema and by the hooks before the step. Otherwise the step ends here. Returns true if it may be called.
+    fn admits_changed_arguments(
+        &mut self,
+        turn_id: Uuid,
+        at: usize,
+        event: &str,
+        params: Option<&Map<String, Value>>,
+    ) -> bool {
+        let problems = match params {
+            // They change the agent itself, for all its users.
+            _ if intrinsics::by_name(event).is_some() => vec!["they cannot be changed for this call".to_owned()],
+            Some(params) => self.param_mistakes(event, params),
+            None => vec!["expected a JSON object".to_owned()],
+        };
+        if !problems.is_empty() {
+            self.refuse_arguments(turn_id, at, &problems);
+            return false;
+        }
+        let approved = params.cloned().unwrap_or_default();
+        let ready = ReadyStep { step: at, event: event.to_owned(), params: approved.clone() };
+        let Some(ready) = self.run_step_hooks(turn_id, ready, &BTreeMap::new()) else { return false };
+        if ready.params != approved {
+            let reason = "a hook changed the arguments that were approved";
+            self.end_step(turn_id, at, &Ended::Stopped, Value::Null, reason);
+            return false;
+        }
+        true
     }
 
     /// Runs a step whose parameters are complete, unless a hook before it objects. `judged` is what a model said of the

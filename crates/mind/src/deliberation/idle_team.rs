@@ -1,10 +1,17 @@
 //! A team that begins nothing says so at once to who speaks to it, and who can change that; nothing is queued for later.
 
-use kairo_proto::words::TaskStatus;
+use kairo_proto::{
+    v1::{ThreadCreated, decided_event::Event},
+    words::{TaskStatus, ThreadKind},
+};
 use uuid::Uuid;
 
 use super::Deliberation;
-use crate::{intrinsics::team, state::Profile, team::TeamActivity};
+use crate::{
+    intrinsics::team,
+    state::{DirectOrder, Profile},
+    team::TeamActivity,
+};
 
 /// As `AgentFailed.kind` and `Say.failure`: the team begins nothing until its owner resumes it, not any more, or not on this day.
 pub const TEAM_PAUSED: &str = "team_paused";
@@ -29,6 +36,24 @@ impl Deliberation<'_> {
         self.record_failure(turn_id, kind, &text, 1, false);
         self.join_earlier_messages(turn_id);
         self.say_failure(turn_id, &text, kind);
+    }
+
+    /// Queues the task of a program, unless the team begins nothing. The user is told of its end in a conversation, which
+    /// begins here if there is none.
+    pub(super) fn queue_ordered_task(&mut self, turn_id: Uuid, order: &DirectOrder) {
+        if let Some(TeamIdleReason { kind, text }) = self.team_idle_reason() {
+            return self.record_failure(turn_id, kind, &text, 1, false);
+        }
+        let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
+        let thread_id = self.conversation_with(&user);
+        if self.mind.works_in_background() && !self.mind.threads.contains_key(&thread_id) {
+            let kind = ThreadKind::Topic.text();
+            let created = ThreadCreated { thread_id: thread_id.clone(), kind, user, title: String::new() };
+            let correlation = self.input.envelope.correlation_id;
+            self.add_event_to(turn_id, &thread_id, correlation, Event::ThreadCreated(created));
+            self.apply_decided();
+        }
+        self.carry_out_intrinsic_order(turn_id, order);
     }
 
     /// Returns the reason why the team that the agent leads or works in begins nothing; none where it does, or will

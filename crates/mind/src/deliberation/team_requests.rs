@@ -201,7 +201,7 @@ impl Deliberation<'_> {
     }
 
     /// The thread in which a user is told what they did not ask for: the one they are in, or their own.
-    fn conversation_with(&self, user: &str) -> String {
-        self.current_thread(user).unwrap_or_else(|| threads::single_thread_id(self.agent_name(), user))
+    pub(super) fn conversation_with(&self, user: &str) -> String {
+        self.mind.conversation_with(self.agent_name(), user)
     }
 }

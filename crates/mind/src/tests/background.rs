@@ -3,7 +3,7 @@
 
 mod interleaving;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
 use kairo_proto::v1::{
@@ -481,12 +481,16 @@ fn a_program_queues_a_task_of_a_given_id_without_a_model() {
         ..Default::default()
     };
     let mut agent = background();
-    for (id, command_id, expected) in
-        [(7, "task/1", "task scheduled"), (7, "task/2", "failed unknown_task"), (8, "task/3", "task scheduled")]
-    {
+    for (id, command_id, expected) in [
+        (7, "task/1", &["created", "task scheduled"][..]),
+        (7, "task/2", &["failed unknown_task"]),
+        (8, "task/3", &["task scheduled"]),
+    ] {
         agent.write(&AGENT_COMMAND, None, order(id, command_id));
-        assert_eq!(kinds(&agent.decides(&[]).unwrap()), [expected]);
+        assert_eq!(kinds(&agent.decides(&[]).unwrap()), expected);
     }
+    let conversations: BTreeSet<_> = agent.mind.state.tasks.open.values().map(|task| task.thread_id.clone()).collect();
+    assert!(conversations.iter().all(|thread| agent.mind.state.threads.contains_key(thread)), "{conversations:?}");
     let open: Vec<_> = agent.mind.state.tasks.open.keys().copied().collect();
     assert_eq!(open, [7, 8].map(Uuid::from_u128));
     agent.write(&AGENT_COMMAND, None, order(9, "task/1"));

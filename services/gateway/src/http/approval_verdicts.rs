@@ -37,7 +37,7 @@ pub struct ApprovalInput {
 }
 
 /// The largest arguments, in bytes.
-const MAX_ARGUMENTS: usize = 65_536;
+const MAX_ARGUMENTS: usize = 32_768;
 
 impl UserInput for ApprovalInput {
     const KIND: &'static str = "approval";
@@ -132,6 +132,10 @@ impl ApprovalInput {
             query::await_answer(gateway, snapshot.find_approval(self.action_id)).await
         };
         let Ok(Some(call)) = call.await else { return Ok(()) };
+        if kairo_mind::intrinsics::by_name(&call.tool).is_some() {
+            let expected = format!("no other arguments, since those of {} cannot be changed", call.tool);
+            return Err(Problem::invalid_fields(vec![FieldError { field: "arguments".to_owned(), expected, found: None }]));
+        }
         let Some(schema) = tools::schema_of(gateway, &call.tool).await? else { return Ok(()) };
         let mistakes = kairo_mind::schema::mistakes(&schema, arguments);
         if mistakes.is_empty() {

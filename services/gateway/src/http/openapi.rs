@@ -162,6 +162,7 @@ fn operation_method(line: &str) -> Option<Method> {
     match line {
         "    get:" => Some(Method::GET),
         "    post:" => Some(Method::POST),
+        "    patch:" => Some(Method::PATCH),
         "    delete:" => Some(Method::DELETE),
         _ => None,
     }

@@ -16,7 +16,8 @@ use tracing::{Instrument, Span, field::Empty};
 use super::request_id::RequestId;
 
 /// Methods that metrics tell apart; of others there is no end.
-const METHODS: [Method; 6] = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::HEAD, Method::OPTIONS];
+const METHODS: [Method; 7] =
+    [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD, Method::OPTIONS];
 /// As the conventions have it of all others.
 const OTHER: &str = "_OTHER";
 

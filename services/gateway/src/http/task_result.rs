@@ -15,6 +15,7 @@ use kairo_proto::{
     },
     words::TaskStatus,
 };
+use kairo_read_model::EventsQuery;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
@@ -32,6 +33,8 @@ use crate::{
 /// The default and the longest wait, in milliseconds.
 const DEFAULT_WAIT: u64 = 30_000;
 const MAX_WAIT: u64 = 300_000;
+/// The number of events of a request that are searched for a refusal. It is the first thing that the agent decides.
+const FIRST_EVENTS: u32 = 10;
 /// Events that change a task in the read model.
 const TASK_EVENTS: [&str; 4] = [TaskScheduled::TYPE, TaskFired::TYPE, TaskChanged::TYPE, TaskEnded::TYPE];
 
@@ -95,11 +98,20 @@ struct TaskWait<'a> {
 
 impl TaskWait<'_> {
     /// The task as of the position, if it is known and the caller may see it.
+    ///
+    /// # Errors
+    /// If the agent refused to queue it.
     async fn find_task(&self) -> Result<Option<TaskRow>, Problem> {
         let wait = Duration::from_millis(self.gateway.config.freshness_wait_ms);
         let holder = limits::holder_for_caller(self.caller, None);
         let snapshot = snapshot_at_least(self.gateway, &holder, self.position, wait).await?;
         let task = query::await_answer(self.gateway, snapshot.find_task(self.id)).await?;
+        if task.is_none() {
+            // It may have been refused before anybody waited for it.
+            let of_request = EventsQuery { correlation: Some(self.id), limit: FIRST_EVENTS, ..EventsQuery::default() };
+            let events = query::await_answer(self.gateway, snapshot.list_events(&of_request)).await?;
+            self.reject_refused(&events)?;
+        }
         Ok(task.filter(|task| self.caller.can_see(&task.agent, task.user.as_deref())))
     }
 
@@ -114,8 +126,9 @@ impl TaskWait<'_> {
         let listener = self.gateway.tail.join(TailFilter { interest, agent }, self.position);
         let mut log = listener.into_stream().boxed();
         while let Some(message) = log.next().await {
-            if let Some(refusal) = self.find_refusal(&message) {
-                return Err(Problem::conflict(format!("the task was not queued: {refusal}")));
+            // What fails while it is worked on is tried again, or ends the task.
+            if task.is_none() {
+                self.reject_refused(&message.events)?;
             }
             if self.concerns_task(&message) {
                 self.position = message.sequence;
@@ -134,12 +147,14 @@ impl TaskWait<'_> {
         message.events.iter().any(|event| TASK_EVENTS.contains(&event.type_name.as_str()) && names_task(event))
     }
 
-    /// The reason why the agent did not take the task, if the message says so.
-    fn find_refusal(&self, message: &Arc<TailMessage>) -> Option<String> {
+    /// Returns an error if one of these events says why the agent did not take the task.
+    fn reject_refused(&self, events: &[EventJson]) -> Result<(), Problem> {
         let is_refusal =
             |event: &&EventJson| [AgentFailed::TYPE, UserMessageUndelivered::TYPE].contains(&event.type_name.as_str());
-        let of_request = message.events.iter().filter(|event| event.correlation_id == self.id);
-        of_request.filter(is_refusal).map(|event| self.refusal_text(event)).next()
+        let mut of_request = events.iter().filter(|event| event.correlation_id == self.id).filter(is_refusal);
+        of_request.next().map_or(Ok(()), |event| {
+            Err(Problem::conflict(format!("the task was not queued: {}", self.refusal_text(event))))
+        })
     }
 
     /// The words of a refusal, for those who may see them: ids of others' tasks can be guessed.

@@ -165,7 +165,7 @@ impl ProfileOptions {
         fields.set("max_submodules", self.voices.max_submodules);
         fields.set("history_cutoff", self.voices.history_cutoff);
         fields.set("history_window", self.voices.history_window);
-        fields.set("caps", self.caps.into_caps());
+        fields.set("caps", self.caps.into_fields());
         Ok(fields.0)
     }
 }
@@ -362,10 +362,10 @@ mod tests {
     #[test]
     fn an_option_that_is_not_given_sets_nothing() {
         let parsed =
-            TestCommand::try_parse_from(["", "--guesses-goal=false", "--cap-cost", "3", "--session-calls", "5"]);
+            TestCommand::try_parse_from(["", "--guesses-goal=false", "--cap-cost", "3", "--cap-tokens=0", "--session-calls", "5"]);
         let fields = Value::Object(parsed.unwrap().profile.into_fields().unwrap());
         let expected = serde_json::json!({
-            "guesses_goal": false, "caps": { "cost_in_total": "3" }, "session": { "model_calls": 5 },
+            "guesses_goal": false, "caps": { "cost_in_total": "3", "tokens_in_total": 0 }, "session": { "model_calls": 5 },
         });
         assert_eq!(fields, expected);
     }

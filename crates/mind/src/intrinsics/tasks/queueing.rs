@@ -43,7 +43,7 @@ pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> R
         title: title.clone(),
         text: task_text,
         action: "[]".to_owned(),
-        thread_id: context.state.conversation_of(context.turn),
+        thread_id: conversation_of_task(context),
         user: context.turn.user.clone(),
         source: source.text(),
         outside: context.state.provenance_of(context.turn).marks(),
@@ -53,6 +53,14 @@ pub fn enqueue(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> R
     context.state.tasks.check_room(&task)?;
     let result = json!({ "task_id": task.task_id, "title": title, "status": TaskStatus::Pending.as_str() });
     Ok(IntrinsicOutcome { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result }.into())
+}
+
+/// The conversation in which the user is told of the task's end. The task of a program comes from none.
+fn conversation_of_task(context: &IntrinsicContext<'_>) -> String {
+    match context.turn.cause {
+        TurnCause::Order(_) => context.state.conversation_with(context.agent, &context.turn.user),
+        _ => context.state.conversation_of(context.turn),
+    }
 }
 
 /// The id of a new task. The gateway chooses the id of a program's task, so that the program can wait for it.

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, ops::ControlFlow};
 use axum::extract::{Path, RawQuery, State, rejection::PathRejection};
 use kairo_core::{
     bus::BusError,
+    envelope::Envelope,
     profile_document,
     record::{RawMessage, Record},
     subjects::AGENT_DEFINED,
@@ -19,6 +20,9 @@ use crate::{
     problem::Problem,
 };
 
+/// The most versions of a page: each of them holds a whole profile.
+const MAX_VERSIONS: usize = 100;
+
 /// The versions, newest first.
 pub async fn list_versions(
     State(gateway): State<Gateway>,
@@ -26,6 +30,7 @@ pub async fn list_versions(
     RawQuery(query): RawQuery,
 ) -> Result<SortedJson<ListAgentVersionsResponse>, Problem> {
     let agent = query::path_agent(path)?;
+    let _permit = gateway.replay_permit()?;
     let (before, limit) = parse_page_query(query.as_deref(), &gateway.config)?;
     let mut page = VersionPage::new(limit);
     let mut is_known = false;
@@ -49,7 +54,7 @@ fn parse_page_query(url_query: Option<&str>, config: &GatewayConfig) -> Result<(
     let mut fields = RequestFields::from_query(url_query);
     let before: Option<u64> = fields.optional("before", "a sequence", query_value(parse_text));
     let limit = query::parse_row_count("limit", &mut fields, config).unwrap_or(config.default_limit);
-    fields.complete(|| Some((before, usize::try_from(limit).unwrap_or(usize::MAX))))
+    fields.complete(|| Some((before, usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_VERSIONS))))
 }
 
 /// Hands over all definitions on this subject, the oldest first: those of the archive, too, if there is one. Returns
@@ -78,7 +83,13 @@ pub async fn read_definitions(
 /// The newest versions of those handed over, with the one before them, which the oldest of them is compared with.
 struct VersionPage {
     limit: usize,
-    versions: VecDeque<(Record, AgentDefined)>,
+    versions: VecDeque<(VersionHead, AgentDefined)>,
+}
+
+/// The part of a version that is not in its definition.
+struct VersionHead {
+    sequence: u64,
+    envelope: Envelope,
 }
 
 impl VersionPage {
@@ -87,17 +98,17 @@ impl VersionPage {
     }
 
     fn push(&mut self, message: &RawMessage, longest: usize) {
-        let Ok(record) = message.read(longest) else { return };
-        let Ok(defined) = AgentDefined::try_from(record.body.clone()) else { return };
-        self.add(record, defined);
+        let Ok(Record { sequence, envelope, body, .. }) = message.read(longest) else { return };
+        let Ok(defined) = AgentDefined::try_from(body) else { return };
+        self.add(VersionHead { sequence, envelope }, defined);
     }
 
-    fn add(&mut self, record: Record, defined: AgentDefined) {
+    fn add(&mut self, head: VersionHead, defined: AgentDefined) {
         // A definition that was carried forward when the log was trimmed is in the archive, too.
-        if self.versions.back().is_some_and(|(last, _)| last.envelope.id == record.envelope.id) {
+        if self.versions.back().is_some_and(|(last, _)| last.envelope.id == head.envelope.id) {
             return;
         }
-        self.versions.push_back((record, defined));
+        self.versions.push_back((head, defined));
         if self.versions.len() > self.limit.saturating_add(1) {
             self.versions.pop_front();
         }
@@ -109,9 +120,9 @@ impl VersionPage {
         let oldest = if has_more { self.versions.pop_front() } else { None };
         let mut before = oldest.and_then(|(_, defined)| defined.profile);
         let mut rows = Vec::with_capacity(self.versions.len());
-        for (record, AgentDefined { profile, version }) in self.versions {
+        for (head, AgentDefined { profile, version }) in self.versions {
             let profile = profile.unwrap_or_default();
-            rows.push(version_row(&record, &profile, version, before.as_ref()));
+            rows.push(version_row(&head, &profile, version, before.as_ref()));
             before = Some(profile);
         }
         rows.reverse();
@@ -121,12 +132,12 @@ impl VersionPage {
 }
 
 fn version_row(
-    record: &Record,
+    head: &VersionHead,
     profile: &AgentProfile,
     version: String,
     before: Option<&AgentProfile>,
 ) -> AgentVersionRow {
-    let Record { sequence, envelope, .. } = record;
+    let VersionHead { sequence, envelope } = head;
     AgentVersionRow {
         sequence: *sequence,
         event_id: envelope.id.to_string(),
@@ -142,12 +153,10 @@ fn version_row(
 mod tests {
     use jiff::Timestamp;
     use kairo_core::{
-        envelope::{Envelope, Origin},
+        envelope::Origin,
         ids,
         subjects::Service,
     };
-    use kairo_proto::Body;
-
     use super::*;
 
     fn page(limit: usize, versions: u64) -> (Vec<AgentVersionRow>, Option<u64>) {
@@ -157,11 +166,9 @@ mod tests {
             let envelope = Envelope::from_outside(id, Service::Gateway, Origin::User, Timestamp::UNIX_EPOCH);
             let profile = AgentProfile { agent: "cook".into(), prompt: format!("{number}"), ..Default::default() };
             let defined = AgentDefined { profile: Some(profile), version: String::new() };
-            let record =
-                Record { sequence: number, subject: String::new(), envelope, body: Body::from(defined.clone()) };
-            page.add(record.clone(), defined.clone());
+            page.add(VersionHead { sequence: number, envelope: envelope.clone() }, defined.clone());
             // Carried forward.
-            page.add(Record { sequence: number + 100, ..record }, defined);
+            page.add(VersionHead { sequence: number + 100, envelope }, defined);
         }
         page.into_rows()
     }

@@ -249,6 +249,8 @@ impl ChatTurn {
         let field = match event.type_name.as_str() {
             v1::AgentChoice::TYPE => "offer_id",
             v1::AgentApproval::TYPE => "action_id",
+            // Nobody has answered in time.
+            v1::TaskDue::TYPE => "task_id",
             _ => return,
         };
         let named = event.payload.get(field).and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());

@@ -145,6 +145,7 @@ fn an_operation_says_who_may_use_it() {
     assert_eq!(security(&closed, "sendMessage"), (json!([{ "apiKey": ["write"] }]), true));
     assert_eq!(security(&closed, "connect"), (json!([{ "apiKey": [] }]), true));
     assert_eq!(security(&closed, "makeKey"), (json!([{ "apiKey": ["admin"] }]), true));
+    assert_eq!(security(&closed, "changeAgent"), (json!([{ "apiKey": ["admin"] }]), true));
     assert_eq!(security(&closed, "isAlive"), (json!([]), false));
 }
 

@@ -51,12 +51,12 @@ pub async fn create_team(
     let agents: Vec<Name> = [&team].into_iter().chain(workers.iter().map(|(agent, _)| agent)).cloned().collect();
     agents.iter().try_for_each(|agent| caller.require_agent(Some(agent.as_str())))?;
     let defining = DefinitionWriter { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
-    defining.require_epoch(&lead).await?;
     // Everything is checked before anything is written. Only a definition that comes in between can still be refused after that.
     let mut changes = Vec::new();
     let mut warnings = Vec::new();
     let mut profiles = Vec::with_capacity(agents.len());
     for (agent, profile) in [(team.clone(), lead)].into_iter().chain(workers) {
+        defining.require_epoch(&profile).await?;
         let current = defining.current_definition(&agent).await?;
         current.profile.as_ref().map_or(Ok(()), |before| require_team_agent(&team, before))?;
         let profile = prepare_caps(&gateway, profile, current.profile.as_ref()).await?;
