@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kairo_events::{ids::process_id, record::Record};
+use kairo_events::{ids::process_id, record::Record, threads};
 use kairo_proto::words::TaskStatus;
 use kairo_proto::{
     About,
@@ -215,7 +215,8 @@ impl AgentState {
 
     /// The thread in which a user is told what they did not ask for: the one they are in, or their own.
     pub(super) fn conversation_with(&self, agent: &str, user: &str) -> String {
-        let of_user = self.threads.iter().filter(|(_, thread)| thread.user == user && !thread.archived && thread.heard > 0);
+        let of_user =
+            self.threads.iter().filter(|(_, thread)| thread.user == user && !thread.archived && thread.heard > 0);
         let current = of_user.min_by_key(|(_, thread)| std::cmp::Reverse(thread.heard)).map(|(id, _)| id.clone());
         current.unwrap_or_else(|| threads::single_thread_id(agent, user))
     }

@@ -36,7 +36,7 @@ pub use self::outcome::{DecisionPair, ReplayError, ReplayOutcome, ReplayedDecisi
 pub use self::recording::{ReplayedCall, RequestDrift, RequestPart, part_digests};
 use self::{
     changes::ReplayChanges,
-    comparison::{Difference, differences_beside, ids_in},
+    comparison::{differences_beside, ids_in},
     digest_cache::DigestCache,
     outcome::{judge_difference, same_outcome},
     recording::RecordedAnswers,

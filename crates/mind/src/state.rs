@@ -5,7 +5,7 @@
 
 mod turn;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kairo_events::{memories::with_distinct_ids, record::Record};
 use kairo_proto::words;
@@ -23,20 +23,16 @@ use super::{
     background_lane::BackgroundLane,
     call_bounds::CallBounds,
     caps::Spending,
-    chain::{Chain, ChainMove},
-    chat_client::{self, ChatSettings},
-    composition::IncomingRequest,
-    environment::Environment,
+    chain::ChainMove,
+    chat_client,
     in_flight::{BackgroundProcesses, DoubtfulAction, DoubtfulActions, InFlightAction},
     inner_state::InnerState,
     late_requests::LateRequest,
     memories::Memories,
-    message_content::MessageContent,
     model_health::ModelHealth,
-    provenance::Provenance,
     seen_ids::SeenIds,
     shared::Shared,
-    submodules::{SubmoduleThoughts, Submodules, is_broadcast},
+    submodules::{Submodules, is_broadcast},
     tasks::Tasks,
     team::TeamMembership,
     thread::{AnswerFields, EntryRetention, Thread, ThreadCall, ThreadEntry, cut_to_entry},

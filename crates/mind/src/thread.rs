@@ -14,8 +14,8 @@ use kairo_proto::v1::Part;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub(crate) use self::entry::{cut_to, cut_to_entry};
 pub use self::entry::{ThreadCall, ThreadEntry};
+pub(crate) use self::entry::{cut_to, cut_to_entry};
 use super::{provenance::Provenance, shared::Shared, state::is_none};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.

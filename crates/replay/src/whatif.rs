@@ -424,7 +424,7 @@ fn edited_body(record: &Record, json: &[u8]) -> Result<Body, WhatIfError> {
 #[path = "whatif/tests/asked.rs"]
 mod asked;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 #[path = "whatif/tests/truth.rs"]
 mod truth;
-#[cfg(test)]
-mod tests;

@@ -707,7 +707,8 @@ pub struct UserApproval {
     /// For the agent, in the human's words.
     #[prost(string, tag = "6")]
     pub note: ::prost::alloc::string::String,
-    /// The arguments that the human approves in place of those that were asked for: a JSON object, as text; empty for those.
+    /// The arguments that the human approves in place of those that were asked for, a JSON object as text; empty if none were
+    /// changed.
     #[prost(string, tag = "7")]
     pub arguments: ::prost::alloc::string::String,
 }
@@ -772,13 +773,13 @@ impl ::prost::Name for UserCommand {
 /// A task that a program puts into an agent's queue.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QueuedTask {
-    /// The id that the task is to have, which no other task has.
+    /// The id of the new task; no other task may have it.
     #[prost(string, tag = "1")]
     pub task_id: ::prost::alloc::string::String,
     /// The work to do, in words.
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
-    /// For people; if empty, it is taken from the text.
+    /// A title for lists; if empty, the beginning of the text.
     #[prost(string, tag = "3")]
     pub title: ::prost::alloc::string::String,
 }
@@ -2544,7 +2545,8 @@ pub struct ApprovalRequested {
     /// As in ToolResult, for the content that was seen in the turn that asks.
     #[prost(string, repeated, tag = "6")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The time, as RFC 3339, at which the call counts as rejected if nobody has answered; empty for never.
+    /// The time, as RFC 3339, at which the call counts as rejected if nobody has answered; empty if it does not
+    /// expire.
     #[prost(string, tag = "7")]
     pub expires_at: ::prost::alloc::string::String,
 }
@@ -4754,7 +4756,7 @@ pub struct ApprovalRow {
     /// The sources of the content from outside that was seen before the call, such as mail:bob@example.org.
     #[prost(string, repeated, tag = "12")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The time at which it counts as rejected if nobody has answered; none for never.
+    /// The time at which it counts as rejected if nobody has answered; missing if it does not expire.
     #[prost(message, optional, tag = "13")]
     #[serde(with = "crate::json::time")]
     pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
@@ -4892,7 +4894,7 @@ pub struct ConsentRow {
     /// The arguments that the person approved in place of those that were asked for; none if they changed nothing.
     #[prost(message, optional, tag = "18")]
     pub changed_arguments: ::core::option::Option<Json>,
-    /// The time at which it counts as rejected if nobody has answered; none for never.
+    /// The time at which it counts as rejected if nobody has answered; missing if it does not expire.
     #[prost(message, optional, tag = "19")]
     #[serde(with = "crate::json::time")]
     pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
@@ -6343,7 +6345,7 @@ pub struct ApproveRequest {
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub approval_id: ::prost::alloc::string::String,
     /// The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be
-    /// valid for the tool, in up to 65536 bytes. The agent is told of the change.
+    /// valid for the tool, in up to 32768 bytes. The agent is told of the change.
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub arguments: ::core::option::Option<Json>,
@@ -6532,11 +6534,11 @@ pub struct QueueTaskRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// The work to do, in words: whoever does it is shown nothing else of the conversation.
+    /// The work to do, in words. The agent is given nothing else, so the text must say everything.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub text: ::prost::alloc::string::String,
-    /// For people; if missing, it is taken from the text.
+    /// A title for lists; if missing, the beginning of the text.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub title: ::prost::alloc::string::String,
@@ -6555,14 +6557,14 @@ impl ::prost::Name for QueueTaskRequest {
         "/kairo.v1.QueueTaskRequest".into()
     }
 }
-/// The request is in the log. The agent queues the task, or says why not: then there is no such task.
+/// The request is in the log. The agent then queues the task, or refuses it with a reason: then no task has this id.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QueueTaskResponse {
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// The task that it becomes.
+    /// The id of the task.
     #[prost(string, tag = "2")]
     pub task_id: ::prost::alloc::string::String,
     /// The event that it became.
@@ -6731,7 +6733,7 @@ pub struct DefineAgentRequest {
     #[prost(uint32, tag = "39")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub consent_timeout: u32,
-    /// A name for this version of the agent, by which it can be returned to.
+    /// A name for this version of the agent, by which it can be returned to. It is no number.
     #[prost(string, tag = "50")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub version: ::prost::alloc::string::String,
@@ -6761,7 +6763,7 @@ pub struct ChangeAgentRequest {
     #[prost(message, optional, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub changes: ::core::option::Option<Json>,
-    /// A name for this version of the agent, by which it can be returned to.
+    /// A name for this version of the agent, by which it can be returned to. It is no number.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub version: ::prost::alloc::string::String,
@@ -6853,7 +6855,8 @@ pub struct GivenMember {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub description: ::prost::alloc::string::String,
-    /// The tools of the member that are offered, by name or by a prefix followed by *; if empty, all of its own.
+    /// The tools of the member that are offered: names, prefixes followed by *, and groups such as group:mail; ! before one
+    /// takes it out. If empty, all of its own.
     #[prost(string, repeated, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -7019,7 +7022,7 @@ impl ::prost::Name for GivenCommand {
         "/kairo.v1.GivenCommand".into()
     }
 }
-/// The agent existed before; this profile is in force.
+/// The agent existed before and this profile is in force, or it was a dry run and nothing was written.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7032,7 +7035,7 @@ pub struct DefineAgentResponse {
     /// The fields in which the profile differs from the one that was in force before, by name.
     #[prost(message, repeated, tag = "3")]
     pub changes: ::prost::alloc::vec::Vec<ProfileChange>,
-    /// What is probably a mistake and was accepted, such as the name of a tool that does not exist.
+    /// Likely mistakes that were accepted, such as the name of a tool that does not exist.
     #[prost(string, repeated, tag = "4")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -7319,7 +7322,7 @@ impl ::prost::Name for GivenWorker {
         "/kairo.v1.GivenWorker".into()
     }
 }
-/// The team existed before; these profiles are in force.
+/// The team existed before and these profiles are in force, or it was a dry run and nothing was written.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7335,7 +7338,7 @@ pub struct CreateTeamResponse {
     /// The agents whose profiles differ from those that were in force before.
     #[prost(message, repeated, tag = "4")]
     pub changes: ::prost::alloc::vec::Vec<AgentChanges>,
-    /// What is probably a mistake and was accepted, such as the name of a tool that does not exist.
+    /// Likely mistakes that were accepted, such as the name of a tool that does not exist.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -9680,7 +9683,7 @@ pub struct ListAgentVersionsRequest {
     #[prost(uint64, optional, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
-    /// The maximum number of versions, up to gateway.max_limit; 0 for gateway.default_limit.
+    /// The maximum number of versions, up to 100; 0 for gateway.default_limit.
     #[prost(uint32, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
@@ -9707,7 +9710,7 @@ pub struct ListAgentVersionsResponse {
     pub next_before: ::core::option::Option<u64>,
     /// True if the log, with its archive if it has one, holds all versions from the first one on.
     #[prost(bool, tag = "3")]
-    pub complete: bool,
+    pub is_complete: bool,
 }
 impl ::prost::Name for ListAgentVersionsResponse {
     const NAME: &'static str = "ListAgentVersionsResponse";

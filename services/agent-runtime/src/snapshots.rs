@@ -16,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
-    bus::{Bus, BusError},
+    bus::{Bus, BusError, data_keys::DataKeyHolder},
     hash_chain::ChainRole,
     ids::Name,
     ownership::checkpoint::StateFormat,

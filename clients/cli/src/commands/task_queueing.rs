@@ -73,7 +73,9 @@ impl TaskAddArgs {
             return Ok(ExitCode::SUCCESS);
         }
         let Some(task) = await_task(&task_id, self.timeout, session).await? else {
-            terminal::complain(format!("task {task_id} did not end in time; follow it with kairo tasks show {task_id}"));
+            terminal::complain(format!(
+                "task {task_id} did not end in time; follow it with kairo tasks show {task_id}"
+            ));
             return Ok(ExitCode::from(3));
         };
         match session.json {

@@ -56,10 +56,7 @@ fn what_was_stopped_is_told_in_words() {
     assert_eq!(told(action), "http.get (1f0c2ab4) canceled: on request");
     let over = json!({"action_id": id, "tool": "http.get", "status": "ended already", "ok": true});
     assert_eq!(told(over), "http.get (1f0c2ab4) ended already");
-    assert_eq!(
-        (describe_result("{\"n\":1}"), describe_result("noted")),
-        ("{\"n\":1}".to_owned(), "noted".to_owned())
-    );
+    assert_eq!((describe_result("{\"n\":1}"), describe_result("noted")), ("{\"n\":1}".to_owned(), "noted".to_owned()));
 }
 
 #[test]
@@ -120,10 +117,7 @@ fn consent_ends_with_the_result_of_the_call_it_allows() {
 #[test]
 fn a_cancel_ends_with_its_result_or_with_the_end_of_what_waited_for_consent() {
     let result = event(v1::ToolResult::TYPE, json!({"ok": true, "text": "{}"}));
-    assert_eq!(
-        outcome(AwaitedEvent::End, &[outcome_event(), result]),
-        Some(OrderOutcome::Done { text: "{}".into() })
-    );
+    assert_eq!(outcome(AwaitedEvent::End, &[outcome_event(), result]), Some(OrderOutcome::Done { text: "{}".into() }));
     let stopped = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "stopped", "reason": "ann canceled it"}));
     let done = Some(OrderOutcome::Done { text: "the step ended: stopped: ann canceled it".into() });
     assert_eq!(outcome(AwaitedEvent::End, &[outcome_event(), stopped]), done);
@@ -154,11 +148,7 @@ fn what_an_agent_does_by_itself_is_told_in_words() {
             "the task is pending; it is due next at 2026-11-21T10:00:00Z",
         ),
         (v1::TaskFired::TYPE, json!({"task_id": "t"}), "the task runs"),
-        (
-            v1::ThreadArchived::TYPE,
-            json!({"thread_id": "dinner", "archived": true}),
-            "the thread dinner is archived",
-        ),
+        (v1::ThreadArchived::TYPE, json!({"thread_id": "dinner", "archived": true}), "the thread dinner is archived"),
         (v1::ThreadArchived::TYPE, json!({"thread_id": "dinner"}), "the thread dinner is no longer archived"),
         (
             v1::ChainEnded::TYPE,

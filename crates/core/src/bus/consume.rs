@@ -17,6 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
+use processors::raw_processing_span;
 pub(super) use processors::{DeliveryProcessor, ProcessingOutcome, RawProcessor, RecordProcessor};
 
 use super::{
@@ -27,10 +28,9 @@ use super::{
 };
 use crate::{
     metrics::table::PROCESSING,
-    record::{RawMessage, Record, UnreadableRecord},
+    record::{RawMessage, Record},
     subjects::{Consumer, EVENTS_STREAM},
     telemetry,
-    vocabulary::{NewerReaderNeeded, NotUnderstood},
 };
 
 /// A record delivered to a handler.

@@ -50,8 +50,7 @@ fn what_the_table_lists_has_a_single_publisher_and_that_is_its_emitter() {
 fn other_systems_say_nothing_that_kairo_says_of_itself() {
     // In its own account, from where a gateway takes it.
     assert_eq!(who_may_publish("kairo.system.github.push"), ["gateway", "outside"]);
-    for subject in ["kairo.system.github.catalogue", "kairo.system.tool-runner.push", "kairo.system.github.push.3"]
-    {
+    for subject in ["kairo.system.github.catalogue", "kairo.system.tool-runner.push", "kairo.system.github.push.3"] {
         assert!(who_may_publish(subject).is_empty(), "{subject}");
     }
 }
@@ -70,8 +69,7 @@ fn data_keys_are_made_by_those_who_seal_and_orders_to_forget_somebody_by_gateway
 #[test]
 fn other_systems_share_one_subject_with_kairo_and_have_no_stream() {
     let worker = "{ user: worker }".to_owned();
-    let users =
-        [NatsIdentity::Outside, NatsIdentity::Service(Service::Router)].map(|it| (it, it.name().to_owned()));
+    let users = [NatsIdentity::Outside, NatsIdentity::Service(Service::Router)].map(|it| (it, it.name().to_owned()));
     let text = render_all() + &render_accounts(users, [worker]);
     let (inside, outside) = text.split_once("  OUTSIDE {").unwrap();
     assert!(outside.contains("      outside\n") && !outside.contains("router") && !outside.contains("jetstream"));

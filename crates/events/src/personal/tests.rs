@@ -211,7 +211,13 @@ fn the_task_of_a_program_is_its_users() {
     let owner = |body: Body| ContentOwners::from_body(&body);
     let task = || Some(QueuedTask { text: "my diagnosis".into(), ..Default::default() });
     let user = || "ann".to_owned();
-    assert_eq!(owner(UserCommand { user: user(), task: task(), ..Default::default() }.into()), ContentOwners::of_user("ann"));
-    assert_eq!(owner(AgentCommand { user: user(), task: task(), ..Default::default() }.into()), ContentOwners::of_user("ann"));
+    assert_eq!(
+        owner(UserCommand { user: user(), task: task(), ..Default::default() }.into()),
+        ContentOwners::of_user("ann")
+    );
+    assert_eq!(
+        owner(AgentCommand { user: user(), task: task(), ..Default::default() }.into()),
+        ContentOwners::of_user("ann")
+    );
     assert_eq!(owner(UserCommand { user: user(), ..Default::default() }.into()), ContentOwners::Nobody);
 }

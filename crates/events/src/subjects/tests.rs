@@ -35,8 +35,7 @@ fn a_subject_names_its_row_and_owner() {
 fn what_other_systems_say_is_told_from_what_is_kairos_own() {
     assert_eq!(trigger_of("kairo.system.github.push"), Some("github.push".to_owned()));
     let own = ["kairo.system.tool-runner.catalogue", "kairo.system.process-supervisor.capabilities"];
-    let malformed =
-        ["kairo.system.github", "kairo.system.a.b.c", "kairo.system.GitHub.push", "kairo.user.ann.push"];
+    let malformed = ["kairo.system.github", "kairo.system.a.b.c", "kairo.system.GitHub.push", "kairo.user.ann.push"];
     for subject in own.into_iter().chain(malformed) {
         assert_eq!(trigger_of(subject), None, "{subject}");
         assert_eq!(is_announcement(subject), own.contains(&subject), "{subject}");
@@ -47,10 +46,7 @@ fn what_other_systems_say_is_told_from_what_is_kairos_own() {
 fn pieces_of_answers_and_of_output_are_in_no_stream() {
     assert_eq!([LIVE_TOKEN.store, LIVE_OUTPUT.store], [Store::Live; 2]);
     for filter in EVENTS_SUBJECTS.into_iter().chain(TIMERS_SUBJECTS) {
-        assert!(
-            !matches!(filter.split('.').nth(1), None | Some("live" | "*" | ">")),
-            "{filter} takes what is live"
-        );
+        assert!(!matches!(filter.split('.').nth(1), None | Some("live" | "*" | ">")), "{filter} takes what is live");
     }
 }
 

@@ -71,8 +71,7 @@ fn a_request_is_what_the_format_says() {
         "max_completion_tokens": 9,
     });
     assert_eq!(request_body(&asked, &[], settings), expected);
-    let plain =
-        RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() };
+    let plain = RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() };
     let nothing = json!({ "model": "m", "messages": [], "stream": false });
     let empty = ModelRequest::from_messages("heavy", Vec::new());
     assert_eq!(request_body(&empty, &[], plain), nothing);
@@ -93,8 +92,7 @@ fn what_is_shown_stands_behind_the_words_and_what_is_not_within_them() {
         PromptMessage::User { text: String::new(), parts: vec![part("image/gif", "e.gif")] },
     ];
     let asked = ModelRequest::from_messages("heavy", messages);
-    let data =
-        |media_type: &str| ShownPart::Data { media_type: media_type.to_owned(), base64: "Ynl0ZXM=".to_owned() };
+    let data = |media_type: &str| ShownPart::Data { media_type: media_type.to_owned(), base64: "Ynl0ZXM=".to_owned() };
     let shown = [
         ShownPart::Told("no longer shown"),
         data("image/png"),
@@ -107,8 +105,7 @@ fn what_is_shown_stands_behind_the_words_and_what_is_not_within_them() {
         &shown,
         RequestSettings { model: "m", stream: false, max_output_tokens: 0, takes: EndpointFeatures::default() },
     );
-    let content: Vec<&Value> =
-        sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    let content: Vec<&Value> = sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
     let image = |media_type: &str| json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,Ynl0ZXM=") } });
     let first = json!([
         { "type": "text", "text": "Look.\n[image a.png, 7 bytes] (no longer shown)" },
@@ -150,12 +147,7 @@ fn what_an_endpoint_does_not_take_is_put_differently() {
         passed_back: String::new(),
     });
     let mut asked = ModelRequest::from_prompt("heavy", "Be brief.", "What time is it?");
-    asked.conversation().push_calls(
-        "Two.",
-        calls.into(),
-        (String::new(), String::new()),
-        vec!["1".into(), "2".into()],
-    );
+    asked.conversation().push_calls("Two.", calls.into(), (String::new(), String::new()), vec!["1".into(), "2".into()]);
     let schema = AnswerSchema { name: "n".into(), schema: r#"{"type":"object"}"#.into(), is_strict: true };
     asked.answer_schema = Some(schema);
     let body = |takes: EndpointFeatures| {

@@ -83,10 +83,11 @@ impl Deliberation<'_> {
         let id = chain.id;
         let origin = chain.origin;
         let step = run.step.clone();
+        let state = run.state.clone();
         if step.event == THINK {
             return self.think(turn_id, Some(at));
         }
-        if let StepState::Approved { arguments, is_changed, .. } = &run.state {
+        if let StepState::Approved { arguments, is_changed, .. } = &state {
             let parsed: Option<Map<String, Value>> = serde_json::from_str(arguments).ok();
             if *is_changed && !self.admits_changed_arguments(turn_id, at, &step.event, parsed.as_ref()) {
                 return;
@@ -96,13 +97,11 @@ impl Deliberation<'_> {
                 return self.carry_out_step(turn_id, id, at, &step.event, params);
             }
         }
-        if let StepState::Approved { request, at: asked_at, arguments, .. } = &run.state {
-            let arguments = arguments.clone();
-            let consent = Some((*request, *asked_at));
+        if let StepState::Approved { request, at: asked_at, arguments, .. } = state {
+            let consent = Some((request, asked_at));
             return self.call_tool(turn_id, Some((id, at)), &step.event, arguments, consent);
         }
-        if let StepState::Rejected { reason } = &run.state {
-            let reason = reason.clone();
+        if let StepState::Rejected { reason } = state {
             return self.end_step(turn_id, at, &Ended::Stopped, Value::Null, &reason);
         }
         let params = match self.fill_params(turn_id, &step) {

@@ -1,7 +1,7 @@
 //! Agents that ask agents, what a team may spend, and what its owner is told unasked.
 
 use jiff::{SignedDuration, Timestamp};
-use kairo_events::{ids, threads};
+use kairo_events::ids;
 use kairo_proto::{
     v1::{AgentAction, AgentBriefed, Ask, DecidedEvent, Say, TaskAnswer, agent_action::Action, decided_event::Event},
     words::{RequestKind, StepState as Ended},

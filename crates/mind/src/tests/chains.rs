@@ -276,7 +276,6 @@ fn a_call_is_made_with_the_arguments_that_were_approved() {
     for (arguments, expected) in [
         (r#"{"to":"eve"}"#, Ok(r#"{"to":"eve"}"#)),
         (r#"{"to":"bob"}"#, Ok(r#"{"to":"bob"}"#)),
-        
         ("nonsense", Err("invalid_arguments")),
         ("[]", Err("invalid_arguments")),
     ] {

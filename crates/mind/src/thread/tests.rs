@@ -4,12 +4,9 @@ use super::*;
 
 #[test]
 fn what_is_oldest_makes_room_in_steps_so_that_what_is_shown_begins_alike() {
-    for (limit, bytes, in_steps, most_beginnings) in [
-        (200, 10, true, 1_000 / 50 + 1),
-        (200, 10, false, 1_000),
-        (20, 10, true, 1_000),
-        (10_000, 4_000, true, 100),
-    ] {
+    for (limit, bytes, in_steps, most_beginnings) in
+        [(200, 10, true, 1_000 / 50 + 1), (200, 10, false, 1_000), (20, 10, true, 1_000), (10_000, 4_000, true, 100)]
+    {
         let (mut thread, mut beginnings) = (Thread::default(), BTreeSet::new());
         for at in 1..=1_000 {
             let text = format!("{at} {}", "x".repeat(bytes));

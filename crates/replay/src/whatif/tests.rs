@@ -114,8 +114,5 @@ fn what_cannot_be_changed_is_named() {
         assert!(why.contains(named) && why.contains(AgentMessage::TYPE), "{why}");
     }
     let hole: Vec<LogMessage> = messages.iter().filter(|it| it.sequence != result).cloned().collect();
-    assert!(matches!(
-        looked_at(&hole, asked, MessageChange::Drop),
-        Err(WhatIfError::Broken(BrokenLog::Hole { .. }))
-    ));
+    assert!(matches!(looked_at(&hole, asked, MessageChange::Drop), Err(WhatIfError::Broken(BrokenLog::Hole { .. }))));
 }

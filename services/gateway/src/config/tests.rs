@@ -14,8 +14,7 @@ fn other_machines_are_let_in_only_on_purpose() {
 #[test]
 fn prices_are_of_names_and_of_beginnings_of_names() {
     let config = |model: &str, currency: &str| {
-        let prices =
-            serde_json::json!({ "prices": { model: { "input": 0.15, "output": "2" } }, "currency": currency });
+        let prices = serde_json::json!({ "prices": { model: { "input": 0.15, "output": "2" } }, "currency": currency });
         serde_json::from_value::<GatewayConfig>(prices).unwrap().mistakes()
     };
     assert!(config("gpt-*", "EUR").is_empty() && config("*", "USD").is_empty());
@@ -53,8 +52,7 @@ fn origins_and_the_admin_key_are_checked_and_the_key_is_not_shown() {
     let good = ["https://app.example.com", "http://localhost:3000"].map(str::to_owned).to_vec();
     let config = GatewayConfig { cors_origins: good, admin_key: Secret::new("x".repeat(32)), ..Default::default() };
     assert!(config.mistakes().is_empty(), "{:?}", config.mistakes());
-    for bad in ["*", "null", "", "https://a.example/", "https://a.example/x", "a.example", "https://a.example:443"]
-    {
+    for bad in ["*", "null", "", "https://a.example/", "https://a.example/x", "a.example", "https://a.example:443"] {
         let config = GatewayConfig { cors_origins: vec![bad.to_owned()], ..Default::default() };
         assert_eq!(config.mistakes().len(), 1, "{bad}");
     }

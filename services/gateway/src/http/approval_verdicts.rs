@@ -134,7 +134,11 @@ impl ApprovalInput {
         let Ok(Some(call)) = call.await else { return Ok(()) };
         if kairo_mind::intrinsics::by_name(&call.tool).is_some() {
             let expected = format!("no other arguments, since those of {} cannot be changed", call.tool);
-            return Err(Problem::invalid_fields(vec![FieldError { field: "arguments".to_owned(), expected, found: None }]));
+            return Err(Problem::invalid_fields(vec![FieldError {
+                field: "arguments".to_owned(),
+                expected,
+                found: None,
+            }]));
         }
         let Some(schema) = tools::schema_of(gateway, &call.tool).await? else { return Ok(()) };
         let mistakes = kairo_mind::schema::mistakes(&schema, arguments);

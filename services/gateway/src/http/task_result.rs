@@ -66,7 +66,8 @@ pub async fn await_task(
         }
     }
     let task = wait.find_task().await?;
-    let unknown = || Problem::not_found(format!("no task {id} is known; kairo tasks --status all lists those there are"));
+    let unknown =
+        || Problem::not_found(format!("no task {id} is known; kairo tasks --status all lists those there are"));
     let task = task.ok_or_else(unknown)?;
     let is_over = is_over(&task);
     Ok(SortedJson(AwaitTaskResponse { task: Some(task), is_over }))

@@ -59,10 +59,7 @@ fn arguments_are_bounded() {
     );
     let long = "x".repeat((128 << 10) + 1);
     assert!(matches!(admit(json!({"program": "echo", "args": [long]})), Err(Refusal::ArgumentsTooLong { .. })));
-    assert_eq!(
-        admit(json!({"program": "echo", "args": ["a", "b\0c"]})),
-        Err(Refusal::NulInArgument { position: 1 })
-    );
+    assert_eq!(admit(json!({"program": "echo", "args": ["a", "b\0c"]})), Err(Refusal::NulInArgument { position: 1 }));
 }
 
 #[test]
@@ -98,10 +95,7 @@ fn where_a_namespace_is_required_nothing_runs_without_one() {
     for mode in [ConfinementMode::BestEffort, ConfinementMode::Required] {
         assert_eq!(spec(mode, true), Ok(true));
     }
-    assert_eq!(
-        (spec(ConfinementMode::Off, true), spec(ConfinementMode::BestEffort, false)),
-        (Ok(false), Ok(false))
-    );
+    assert_eq!((spec(ConfinementMode::Off, true), spec(ConfinementMode::BestEffort, false)), (Ok(false), Ok(false)));
     assert_eq!(spec(ConfinementMode::Required, false), Err(Refusal::NoNamespace));
 }
 
@@ -131,10 +125,7 @@ fn where_a_filter_is_required_nothing_runs_without_one() {
     for mode in [ConfinementMode::BestEffort, ConfinementMode::Required] {
         assert_eq!(spec(mode, true), Ok(true));
     }
-    assert_eq!(
-        (spec(ConfinementMode::Off, true), spec(ConfinementMode::BestEffort, false)),
-        (Ok(false), Ok(false))
-    );
+    assert_eq!((spec(ConfinementMode::Off, true), spec(ConfinementMode::BestEffort, false)), (Ok(false), Ok(false)));
     assert_eq!(spec(ConfinementMode::Required, false), Err(Refusal::NoFilter));
 }
 

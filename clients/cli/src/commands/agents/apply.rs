@@ -108,9 +108,10 @@ impl ApplyArgs {
         }
         match wrong {
             0 => Ok(()),
-            wrong => {
-                Err(Error::Usage(format!("{}: nothing was applied: correct the errors above ({wrong}) and apply it again", self.file.display())))
-            }
+            wrong => Err(Error::Usage(format!(
+                "{}: nothing was applied: correct the errors above ({wrong}) and apply it again",
+                self.file.display()
+            ))),
         }
     }
 }
@@ -227,7 +228,10 @@ impl fmt::Display for Summary<'_> {
         let changed = self.effects.len() - created - unchanged;
         match self.dry_run {
             true => {
-                write!(out, "{created} to create, {changed} to change, {unchanged} unchanged (dry run, nothing was written)")
+                write!(
+                    out,
+                    "{created} to create, {changed} to change, {unchanged} unchanged (dry run, nothing was written)"
+                )
             }
             false => write!(out, "{created} created, {changed} changed, {unchanged} unchanged"),
         }

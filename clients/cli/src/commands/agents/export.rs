@@ -30,10 +30,14 @@ impl ExportArgs {
                 "no agent or team {unknown} is known; kairo agents lists those there are"
             )));
         }
-        let is_worker = |profile: &&AgentProfile| !profile.lead.is_empty() && self.names.iter().any(|name| *name.as_str() == *profile.agent);
+        let is_worker = |profile: &&AgentProfile| {
+            !profile.lead.is_empty() && self.names.iter().any(|name| *name.as_str() == *profile.agent)
+        };
         if let Some(worker) = profiles.iter().find(is_worker) {
             let AgentProfile { agent, lead, .. } = worker;
-            return Err(Error::Usage(format!("{agent} is an agent of the team {lead}: kairo agents export {lead} has it")));
+            return Err(Error::Usage(format!(
+                "{agent} is an agent of the team {lead}: kairo agents export {lead} has it"
+            )));
         }
         if let Some(hidden) = profiles.iter().find(|profile| profile.prompt.is_empty()) {
             return Err(Error::Usage(format!(

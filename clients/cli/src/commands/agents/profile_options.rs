@@ -361,8 +361,15 @@ mod tests {
 
     #[test]
     fn an_option_that_is_not_given_sets_nothing() {
-        let parsed =
-            TestCommand::try_parse_from(["", "--guesses-goal=false", "--cap-cost", "3", "--cap-tokens=0", "--session-calls", "5"]);
+        let parsed = TestCommand::try_parse_from([
+            "",
+            "--guesses-goal=false",
+            "--cap-cost",
+            "3",
+            "--cap-tokens=0",
+            "--session-calls",
+            "5",
+        ]);
         let fields = Value::Object(parsed.unwrap().profile.into_fields().unwrap());
         let expected = serde_json::json!({
             "guesses_goal": false, "caps": { "cost_in_total": "3", "tokens_in_total": 0 }, "session": { "model_calls": 5 },

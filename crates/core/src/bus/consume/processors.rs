@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tracing::Instrument;
 
-use super::{Delivery, DeliveryOutcome, Handler, HandlerFailure, RawDelivery, RawHandler, backoff_delay, processing_span};
+use super::{Delivery, DeliveryOutcome, Handler, HandlerFailure, RawDelivery, RawHandler, as_signed, processing_span};
 use crate::{
     bus::Bus,
     record::{RawMessage, UnreadableRecord},
@@ -86,7 +86,7 @@ impl<H: RawHandler> DeliveryProcessor for RawProcessor<H> {
 }
 
 /// The span of dealing with a message that is no event of Kairo's, or with what became of one.
-fn raw_processing_span(consumer: Consumer, raw: &RawMessage) -> tracing::Span {
+pub(super) fn raw_processing_span(consumer: Consumer, raw: &RawMessage) -> tracing::Span {
     let span = tracing::info_span!(
         "process",
         otel.name = consumer.name(),

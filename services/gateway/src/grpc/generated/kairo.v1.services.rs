@@ -2610,8 +2610,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetTaskResponse>,
             tonic::Status,
         >;
-        /// Waits for the result of a task. Returns the task as soon as it is over, and as it is then when the time is up. A task
-        /// that was just asked for may be waited for, too.
+        /// Waits for the result of a task. Returns the task as soon as it is over, or as it is when the time is up. The
+        /// id from QueueTask can be used at once, even before ListTasks shows the task.
         async fn await_task(
             &self,
             request: tonic::Request<::kairo_proto::v1::AwaitTaskRequest>,

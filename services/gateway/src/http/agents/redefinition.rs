@@ -131,7 +131,10 @@ fn reject_team_agent(before: &AgentProfile) -> Result<(), Problem> {
     if team.is_empty() {
         return Ok(());
     }
-    let detail = format!("{} is an agent of the team {team}: define the team again, with kairo teams create or POST /v1/teams", before.agent);
+    let detail = format!(
+        "{} is an agent of the team {team}: define the team again, with kairo teams create or POST /v1/teams",
+        before.agent
+    );
     Err(Problem::conflict(detail))
 }
 

@@ -57,7 +57,11 @@ pub struct EarlierVersion {
 }
 
 /// The version of this name; of several with the same name, the newest.
-pub async fn find_version(gateway: &Gateway, agent: &Name, wanted: &VersionSelector) -> Result<EarlierVersion, Problem> {
+pub async fn find_version(
+    gateway: &Gateway,
+    agent: &Name,
+    wanted: &VersionSelector,
+) -> Result<EarlierVersion, Problem> {
     let _permit = gateway.replay_permit()?;
     let longest = gateway.bus.limits.max_body_bytes;
     let mut found = None;

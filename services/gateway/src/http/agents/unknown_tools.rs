@@ -39,7 +39,8 @@ fn warning(field: &str, pattern: &str, tools: &BTreeSet<String>) -> Option<Strin
     if is_exclusion && (pattern.ends_with('*') || closest.as_ref().is_none_or(|(alike, _)| *alike < MISTYPED)) {
         return None;
     }
-    let suggestion = closest.map(|(_, name)| format!("; did you mean {}?", with_prefix(pattern, &name))).unwrap_or_default();
+    let suggestion =
+        closest.map(|(_, name)| format!("; did you mean {}?", with_prefix(pattern, &name))).unwrap_or_default();
     Some(format!("{field}: {pattern} matches no tool{suggestion}"))
 }
 

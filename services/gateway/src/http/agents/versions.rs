@@ -151,13 +151,9 @@ fn version_row(
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-    use kairo_core::{
-        envelope::Origin,
-        ids,
-        subjects::Service,
-    };
     use super::*;
+    use jiff::Timestamp;
+    use kairo_core::{envelope::Origin, ids, subjects::Service};
 
     fn page(limit: usize, versions: u64) -> (Vec<AgentVersionRow>, Option<u64>) {
         let mut page = VersionPage::new(limit);
