@@ -82,6 +82,11 @@ impl AgentState {
                     let thread = super::thread::Thread { user: user.clone(), title, work: true, ..Default::default() };
                     self.threads.insert(created.thread_id.clone(), thread.into());
                     self.work.threads.insert(user, created.thread_id.clone());
+                } else if self.turns.get(&turn_id).is_some_and(AgentTurn::is_order) {
+                    // Nobody has spoken in the conversation that a program's task begins.
+                    let user = created.user.clone();
+                    let thread = super::thread::Thread { user, touched: record.sequence, ..Default::default() };
+                    self.threads.entry(created.thread_id.clone()).or_insert_with(|| thread.into());
                 }
                 if let Some(thread) = self.threads.get_mut(&event.thread_id) {
                     thread.announced = true;

@@ -321,7 +321,7 @@ impl AgentState {
         flight.lineage = self.turns.get(&turn_id).map(|turn| turn.lineage.clone()).unwrap_or_default();
         self.in_flight.insert(action, flight);
         self.begin_step(turn_id, action, call);
-        let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, TurnCause::Order(_)));
+        let ordered = self.turns.get(&turn_id).is_some_and(AgentTurn::is_order);
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.waiting.insert(action);
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
-    super::{call_target, call_target::TargetScope, provenance::Provenance, state::TurnCause},
+    super::{call_target, call_target::TargetScope, provenance::Provenance},
     AnswerFailure, Deliberation,
     answer_calls::CallPassback,
 };
@@ -113,9 +113,8 @@ impl Deliberation<'_> {
         consent: Option<(Uuid, u64)>,
         back: CallPassback,
     ) {
-        let (user, ordered) = self
-            .turn(turn_id)
-            .map_or((String::new(), false), |turn| (turn.user.clone(), matches!(turn.cause, TurnCause::Order(_))));
+        let (user, ordered) =
+            self.turn(turn_id).map_or((String::new(), false), |turn| (turn.user.clone(), turn.is_order()));
         // Whether somebody may order it, whoever gave the order has looked.
         let reach = if ordered { TargetScope::All } else { TargetScope::User(&user) };
         if tool == "action.cancel" && self.withdraw_from_agent(turn_id, step.map(|(_, step)| step), &arguments, reach) {

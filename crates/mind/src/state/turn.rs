@@ -96,6 +96,11 @@ pub struct DirectOrder {
 }
 
 impl AgentTurn {
+    /// Whether a program or an operator ordered it, without a model.
+    pub(crate) fn is_order(&self) -> bool {
+        matches!(self.cause, TurnCause::Order(_))
+    }
+
     /// One that has just begun, and waits for nothing yet.
     pub(crate) fn new(cause: TurnCause, correlation: Uuid, thread_id: &str, user: &str) -> Self {
         Self {

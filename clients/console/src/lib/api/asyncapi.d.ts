@@ -254,7 +254,7 @@ export interface components {
             note?: string;
             /** @description Chosen by the client; if empty, the server makes one. */
             approval_id?: components["schemas"]["ClientId"];
-            /** @description The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be valid for the tool, in up to 65536 bytes. The agent is told of the change. */
+            /** @description The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be valid for the tool, in up to 32768 bytes. The agent is told of the change. */
             arguments?: components["schemas"]["Json"];
         };
         "frame.command": ({
@@ -267,7 +267,7 @@ export interface components {
              * @description cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for keys of the scope admin.
              * @enum {unknown}
              */
-            command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove" | "queue";
+            command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove";
             /** @description Exactly one of these seven is set: an action, a process, a chain or a task to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or remove. */
             action_id?: components["schemas"]["Uuid"];
             process_id?: components["schemas"]["Uuid"];

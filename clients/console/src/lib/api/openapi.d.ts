@@ -612,7 +612,7 @@ export interface paths {
         put?: never;
         /**
          * Import a conversation from elsewhere
-         * @description The document is one written by kairo conversation export. It becomes history of the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside. The same document again changes nothing.
+         * @description The document is one written by kairo conversation export. It becomes history of the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside. Imported again, the document changes nothing.
          */
         post: operations["importConversation"];
         delete?: never;
@@ -1554,7 +1554,7 @@ export interface paths {
         };
         /**
          * Waits for the result of a task
-         * @description Returns the task as soon as it is over, and as it is then when the time is up. A task that was just asked for may be waited for, too.
+         * @description Returns the task as soon as it is over, or as it is when the time is up. The id from QueueTask can be used at once, even before ListTasks shows the task.
          */
         get: operations["awaitTask"];
         put?: never;
@@ -1978,7 +1978,7 @@ export interface components {
             correlation_id: components["schemas"]["Uuid"];
             /**
              * Format: date-time
-             * @description The time at which it counts as rejected if nobody has answered; none for never.
+             * @description The time at which it counts as rejected if nobody has answered; missing if it does not expire.
              */
             expires_at: string | null;
             /** @description The sources of the content from outside that was seen before the call, such as mail:bob@example.org. */
@@ -1996,7 +1996,7 @@ export interface components {
             agent: components["schemas"]["Name"];
             /** @description Chosen by the client; if empty, the server makes one. */
             approval_id?: components["schemas"]["ClientId"];
-            /** @description The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be valid for the tool, in up to 65536 bytes. The agent is told of the change. */
+            /** @description The arguments to call the tool with in place of those that the agent asked for; only with approved. They must be valid for the tool, in up to 32768 bytes. The agent is told of the change. */
             arguments?: components["schemas"]["Json"];
             /** @description The reason, in up to gateway.max_text_bytes bytes. */
             note?: string;
@@ -2384,7 +2384,7 @@ export interface components {
             entered_by: string | null;
             /**
              * Format: date-time
-             * @description The time at which it counts as rejected if nobody has answered; none for never.
+             * @description The time at which it counts as rejected if nobody has answered; missing if it does not expire.
              */
             expires_at: string | null;
             note: string | null;
@@ -2469,7 +2469,7 @@ export interface components {
             tokens_per_day?: number;
             workers: components["schemas"]["GivenWorker"][];
         };
-        /** @description The team existed before; these profiles are in force. */
+        /** @description The team existed before and these profiles are in force, or it was a dry run and nothing was written. */
         CreateTeamResponse: {
             /** @description Its agents, the lead first. */
             agents: components["schemas"]["Name"][];
@@ -2478,7 +2478,7 @@ export interface components {
             /** @description The position in the log of the newest of its definitions. */
             sequence: number;
             team: components["schemas"]["Name"];
-            /** @description What is probably a mistake and was accepted, such as the name of a tool that does not exist. */
+            /** @description Likely mistakes that were accepted, such as the name of a tool that does not exist. */
             warnings: string[];
         };
         /**
@@ -2583,7 +2583,7 @@ export interface components {
             time_zone?: string;
             /** @description The tools it is offered: names, prefixes followed by *, and groups such as group:mail; ! before one takes it out. */
             tools?: string[];
-            /** @description A name for this version of the agent, by which it can be returned to. */
+            /** @description A name for this version of the agent, by which it can be returned to. It is no number. */
             version?: string;
         } | {
             mission?: string;
@@ -2592,14 +2592,14 @@ export interface components {
             conduct: "background";
             owner: string;
         };
-        /** @description The agent existed before; this profile is in force. */
+        /** @description The agent existed before and this profile is in force, or it was a dry run and nothing was written. */
         DefineAgentResponse: {
             agent: components["schemas"]["Name"];
             /** @description The fields in which the profile differs from the one that was in force before, by name. */
             changes: components["schemas"]["ProfileChange"][];
             /** @description The position in the log of the definition in force; 0 after a dry run for a new agent. */
             sequence: number;
-            /** @description What is probably a mistake and was accepted, such as the name of a tool that does not exist. */
+            /** @description Likely mistakes that were accepted, such as the name of a tool that does not exist. */
             warnings: string[];
         };
         /** @description The digests. */
@@ -3220,7 +3220,7 @@ export interface components {
             agent: components["schemas"]["Name"];
             /** @description Up to 4096 bytes; if missing, the member's own description. */
             description?: string;
-            /** @description The tools of the member that are offered, by name or by a prefix followed by *; if empty, all of its own. */
+            /** @description The tools of the member that are offered: names, prefixes followed by *, and groups such as group:mail; ! before one takes it out. If empty, all of its own. */
             tools?: string[];
         };
         /** @description An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where the whole is no larger than a message may be. */
@@ -3531,7 +3531,7 @@ export interface components {
         /** @description The versions of the agent. */
         ListAgentVersionsResponse: {
             /** @description True if the log, with its archive if it has one, holds all versions from the first one on. */
-            complete: boolean;
+            is_complete: boolean;
             /** @description The value of before for the next page; null on the last page. */
             next_before: number | null;
             versions: components["schemas"]["AgentVersionRow"][];
@@ -3896,7 +3896,7 @@ export interface components {
              * @description cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for keys of the scope admin.
              * @enum {unknown}
              */
-            command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove" | "queue";
+            command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove";
             /** @description Chosen by the client; if empty, the server makes one. */
             command_id?: components["schemas"]["ClientId"];
             /** @example 2.50 */
@@ -4170,13 +4170,13 @@ export interface components {
             agent: components["schemas"]["Name"];
             /** @description Chosen by the client; if empty, the server makes one. */
             request_id?: components["schemas"]["ClientId"];
-            /** @description The work to do, in words: whoever does it is shown nothing else of the conversation. */
+            /** @description The work to do, in words. The agent is given nothing else, so the text must say everything. */
             text: string;
-            /** @description For people; if missing, it is taken from the text. */
+            /** @description A title for lists; if missing, the beginning of the text. */
             title?: string;
             user: components["schemas"]["Name"];
         };
-        /** @description The request is in the log. The agent queues the task, or says why not: then there is no such task. */
+        /** @description The request is in the log. The agent then queues the task, or refuses it with a reason: then no task has this id. */
         QueueTaskResponse: {
             /** @description The correlation id of all events that it leads to; the same as event_id. */
             correlation_id: components["schemas"]["Uuid"];
@@ -4185,7 +4185,7 @@ export interface components {
             request_id: components["schemas"]["ClientId"];
             /** @description The position of that event in the log; queries accept it as at_least. */
             sequence: number;
-            /** @description The task that it becomes. */
+            /** @description The id of the task. */
             task_id: components["schemas"]["Uuid"];
         };
         /** @description The rebuilds that have begun. */
@@ -5566,7 +5566,7 @@ export interface operations {
                 status?: "asked" | "running" | "in_doubt" | "done" | "failed" | "open" | "all";
                 /** @description If true, returns only actions without a result. Not together with in_doubt or status. */
                 in_flight?: true;
-                /** @description The same as status=in_doubt. */
+                /** @description If true, returns only actions in doubt, as status=in_doubt does. */
                 in_doubt?: true;
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
@@ -5712,7 +5712,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The agent existed before; this profile is in force. */
+            /** @description The agent existed before and this profile is in force, or it was a dry run and nothing was written. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5787,7 +5787,7 @@ export interface operations {
     changeAgent: {
         parameters: {
             query?: {
-                /** @description A name for this version of the agent, by which it can be returned to. */
+                /** @description A name for this version of the agent, by which it can be returned to. It is no number. */
                 version?: string;
                 /** @description True to check the change and to compare it with the profile in force, and to write nothing. */
                 dry_run?: boolean;
@@ -5807,7 +5807,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The agent existed before; this profile is in force. */
+            /** @description The agent existed before and this profile is in force, or it was a dry run and nothing was written. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5816,7 +5816,6 @@ export interface operations {
                     "application/json": components["schemas"]["DefineAgentResponse"];
                 };
             };
-            304: components["responses"]["NotModified"];
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
@@ -6094,7 +6093,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The agent existed before; this profile is in force. */
+            /** @description The agent existed before and this profile is in force, or it was a dry run and nothing was written. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8561,7 +8560,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The request is in the log. The agent queues the task, or says why not: then there is no such task. */
+            /** @description The request is in the log. The agent then queues the task, or refuses it with a reason: then no task has this id. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -8720,7 +8719,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The team existed before; these profiles are in force. */
+            /** @description The team existed before and these profiles are in force, or it was a dry run and nothing was written. */
             200: {
                 headers: {
                     [name: string]: unknown;

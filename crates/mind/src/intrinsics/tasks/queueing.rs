@@ -65,7 +65,7 @@ fn conversation_of_task(context: &IntrinsicContext<'_>) -> String {
 
 /// The id of a new task. The gateway chooses the id of a program's task, so that the program can wait for it.
 fn new_task_id(context: &IntrinsicContext<'_>, params: &Map<String, Value>) -> Result<Uuid, String> {
-    if !matches!(context.turn.cause, TurnCause::Order(_)) {
+    if !context.turn.is_order() {
         return Ok(ids::derive(context.id, "task"));
     }
     if !context.state.works_in_background() {

@@ -7,7 +7,6 @@ use uuid::Uuid;
 use super::{IntrinsicContext, IntrinsicStart, local_time, may_access, queueing, zone_of};
 use crate::{
     intrinsics::IntrinsicOutcome,
-    state::TurnCause,
     tasks::{LINEAGE, Task, TaskActivation, TaskPhase},
 };
 
@@ -127,7 +126,7 @@ fn set_shared(
     params: &Map<String, Value>,
     shared: bool,
 ) -> Result<IntrinsicStart, String> {
-    if !matches!(context.turn.cause, TurnCause::Order(_)) {
+    if !context.turn.is_order() {
         return Err("only an administrator shares hooks".to_owned());
     }
     let task = find_user_task(context, params)?;
