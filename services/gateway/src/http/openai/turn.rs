@@ -166,6 +166,12 @@ impl ChatTurn {
         self.work.as_ref().map(QueuedWork::results).filter(|results| !results.is_empty()).unwrap_or(&self.said)
     }
 
+    /// The part of the answer that can be shown before it is whole: nothing while work is waited for, since its results
+    /// take the place of the acknowledgement.
+    pub fn final_messages(&self) -> &[String] {
+        if self.work.is_some() && !self.is_over() { &[] } else { self.agent_messages() }
+    }
+
     /// Returns true if the agent has replied, and the work that is waited for is over.
     fn is_over(&self) -> bool {
         self.replied && !self.work.as_ref().is_some_and(QueuedWork::is_open)

@@ -116,7 +116,7 @@ impl TurnWait {
         let more = match self.next_input(gateway, caller).await? {
             TurnInput::LogMessage(said) => self
                 .apply_message(gateway, &said)
-                .and_then(|input| self.growing.commit(input, self.turn.agent_messages())),
+                .and_then(|input| self.growing.commit(input, self.turn.final_messages())),
             TurnInput::Token(token) => self.output_piece(&token).and_then(|piece| self.growing.add_piece(piece)),
         };
         self.ready.extend(more);

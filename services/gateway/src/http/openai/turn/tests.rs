@@ -55,6 +55,7 @@ fn the_result_of_the_work_is_the_answer_to_a_client_that_waits_for_it() {
         let mut turn = turn().awaiting_work(is_awaited);
         turn.apply_message(&decision(vec![queued(), say(TURN, "m", "I will look.", true)]));
         assert_eq!(turn.outcome().is_none(), is_awaited);
+        assert_eq!(turn.final_messages().is_empty(), is_awaited, "the acknowledgement is not shown before the results");
         turn.apply_message(&decision(vec![ended("completed"), say(TURN, "", "It is 7.", false)]));
         assert_eq!((turn.outcome(), turn.agent_messages()), (Some(TurnOutcome::Replied), &[expected.to_owned()][..]));
     }
