@@ -18,7 +18,7 @@ pub struct Projection {
 }
 
 /// The tables in Postgres.
-pub const READ_MODEL: Projection = Projection { name: "read-model", version: 15 };
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 16 };
 /// The documents of the search engine.
 pub const SEARCH: Projection = Projection { name: "search", version: 2 };
 /// All of them.
@@ -150,5 +150,22 @@ impl ReadModel {
         let position = query_scalar(POSITION).bind(projection.name).bind(projection.version);
         let sequence: i64 = position.fetch_one(&mut *self.acquire_connection().await?.connection).await?;
         Ok(u64::try_from(sequence).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The version and the SHA-256 of the SQL without comments. A model that changes under the same version leaves databases
+    /// that exist with the old tables, so both change together.
+    const MODEL: (i32, &str) = (16, "eaaf7a4aa8f58f06f837b57be8619019ced6719c3bcb9989aed0ecc112f60154");
+
+    #[test]
+    fn the_version_changes_with_the_tables() {
+        let lines = [TABLES_SQL, INDEXES_SQL].into_iter().flat_map(str::lines).map(str::trim);
+        let statements: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("--")).collect();
+        let digest = kairo_core::media::digest(statements.join("\n").as_bytes());
+        assert_eq!((READ_MODEL.version, digest.as_str()), MODEL, "raise READ_MODEL.version, and note both here");
     }
 }
