@@ -108,7 +108,9 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
             let queries = ["", "?module=critic"].map(|query| format!("/v1/agents/{AGENT}/thoughts{query}"));
             Read(queries.to_vec())
         }
+        ("POST", "/v1/tasks") => Write(vec![as_joe(json!({ "text": "as joe" }))]),
         ("GET", "/v1/tasks/{task_id}") => Read(vec![format!("/v1/tasks/{task}")]),
+        ("GET", "/v1/tasks/{task_id}/result") => Read(vec![format!("/v1/tasks/{task}/result?timeout_ms=0")]),
         ("GET", "/v1/interactions/{turn_id}") => Read(vec![format!("/v1/interactions/{correlation}")]),
         ("GET", "/v1/chains/{chain_id}") => Read(vec![format!("/v1/chains/{chain}")]),
         ("GET", "/v1/memories/{agent}/{memory_id}") => Read(vec![format!("/v1/memories/{AGENT}/{memory}")]),
