@@ -1,4 +1,4 @@
-//! What came of making a decision again.
+//! The outcome of replaying a decision, and the reasons why a decision cannot be replayed.
 
 use kairo_events::ids::Name;
 use kairo_proto::v1::AgentDecision;

@@ -96,7 +96,7 @@ pub struct DirectOrder {
 }
 
 impl AgentTurn {
-    /// Whether a program or an operator ordered it, without a model.
+    /// Returns true if the turn carries out an order of a program or an operator; no model is asked for it.
     pub(crate) fn is_order(&self) -> bool {
         matches!(self.cause, TurnCause::Order(_))
     }
